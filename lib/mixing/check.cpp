@@ -5,6 +5,8 @@
 #include <fast/mixing/spectrum.hpp>
 #include <fast/topology/graphs.hpp>
 
+#include "mixing/rows.hpp"
+
 namespace fast {
 namespace {
 
@@ -75,11 +77,10 @@ class Checker {
 
   void check_round(std::int64_t t) {
     const Topology topology = schedule_.at(t);
-    std::vector<MixingRow> rows;
+    const MixingRows rows = mixing_rows(topology, rule_, lazy_);
     std::vector<double> columns(workers());
     for (int i = 0; i < topology.workers(); ++i) {
-      rows.push_back(mixing_row(topology, i, rule_, lazy_));
-      const MixingRow& row = rows.back();
+      const MixingRow& row = rows[i];
       double sum = row.self, least = row.self;
       columns[i] += row.self;
       for (std::size_t k = 0; k < row.neighbors.size(); ++k) {
@@ -135,14 +136,10 @@ class Checker {
     }
   }
 
-  void check_symmetric(const std::vector<MixingRow>& rows, std::int64_t t) {
+  void check_symmetric(const MixingRows& rows, std::int64_t t) {
     for (std::size_t i = 0; i < rows.size() && found_.symmetric; ++i) {
       for (std::size_t k = 0; k < rows[i].neighbors.size(); ++k) {
-        const MixingRow& other = rows[rows[i].neighbors[k]];
-        const auto back =
-            std::lower_bound(other.neighbors.begin(), other.neighbors.end(), static_cast<int>(i));
-        const bool there = back != other.neighbors.end() && *back == static_cast<int>(i);
-        const double weight = there ? other.weights[back - other.neighbors.begin()] : 0;
+        const double weight = weight_of(rows[rows[i].neighbors[k]], static_cast<int>(i));
         if (std::abs(weight - rows[i].weights[k]) > tolerance) {
           found_.symmetric = false;
           found_.asymmetry = fmt::format(

@@ -9,20 +9,12 @@
 #include <limits>
 #include <numbers>
 
-#include "mixing/lanczos.hpp"
+#include "mixing/rows.hpp"
 
 namespace fast {
 namespace {
 
 constexpr double sum_tolerance = 1e-9;
-constexpr double rounding = 1e-12;
-
-using Matrix = std::vector<MixingRow>;
-
-double gap_of(double norm, std::int64_t period) {
-  if (norm < rounding) return 1;
-  return 1 - std::pow(norm, 1.0 / static_cast<double>(period));
-}
 
 // The sides of the torus on which all rounds are stencils, or empty.
 std::vector<int> common_torus(const std::vector<Topology>& rounds) {
@@ -91,7 +83,7 @@ Spectrum on_torus(const std::vector<Topology>& rounds, const std::vector<int>& s
     for (const Symbol& symbol : symbols) product *= symbol.eigenvalue(mode);
     norm = std::max(norm, std::abs(product));
     smallest = std::min(smallest, product.real());
-    real = real && std::abs(product.imag()) < rounding;
+    real = real && std::abs(product.imag()) < rounding_of_norms;
   }
   Spectrum result{.gap = gap_of(norm, static_cast<std::int64_t>(rounds.size())),
                   .smallest_eigenvalue = {},
@@ -101,87 +93,20 @@ Spectrum on_torus(const std::vector<Topology>& rounds, const std::vector<int>& s
   return result;
 }
 
-Matrix matrix_of(const Topology& topology, WeightRule rule, bool lazy) {
-  Matrix rows;
-  rows.reserve(static_cast<std::size_t>(topology.workers()));
-  for (int worker = 0; worker < topology.workers(); ++worker) {
-    rows.push_back(mixing_row(topology, worker, rule, lazy));
-  }
-  return rows;
-}
-
-std::vector<double> times(const Matrix& matrix, std::span<const double> x) {
-  std::vector<double> y(x.size());
-  for (std::size_t i = 0; i < matrix.size(); ++i) {
-    const MixingRow& row = matrix[i];
-    y[i] = row.self * x[i];
-    for (std::size_t k = 0; k < row.neighbors.size(); ++k) {
-      y[i] += row.weights[k] * x[static_cast<std::size_t>(row.neighbors[k])];
-    }
-  }
-  return y;
-}
-
-std::vector<double> transposed_times(const Matrix& matrix, std::span<const double> x) {
-  std::vector<double> y(x.size());
-  for (std::size_t i = 0; i < matrix.size(); ++i) {
-    const MixingRow& row = matrix[i];
-    y[i] += row.self * x[i];
-    for (std::size_t k = 0; k < row.neighbors.size(); ++k) {
-      y[static_cast<std::size_t>(row.neighbors[k])] += row.weights[k] * x[i];
-    }
-  }
-  return y;
-}
-
 bool sums_to_one(const std::vector<double>& sums) {
   return std::all_of(sums.begin(), sums.end(),
                      [](double sum) { return std::abs(sum - 1) < sum_tolerance; });
 }
 
-bool is_symmetric(const Matrix& matrix) {
-  for (std::size_t i = 0; i < matrix.size(); ++i) {
-    const MixingRow& row = matrix[i];
-    for (std::size_t k = 0; k < row.neighbors.size(); ++k) {
-      const MixingRow& other = matrix[static_cast<std::size_t>(row.neighbors[k])];
-      const auto back = std::lower_bound(other.neighbors.begin(), other.neighbors.end(), i);
-      if (back == other.neighbors.end() || *back != static_cast<int>(i)) return false;
-      const double weight = other.weights[static_cast<std::size_t>(back - other.neighbors.begin())];
-      if (std::abs(weight - row.weights[k]) > rounding) return false;
-    }
-  }
-  return true;
-}
-
-void subtract_mean_of(std::span<const double> x, std::vector<double>& y) {
-  double mean = 0;
-  for (const double value : x) mean += value / static_cast<double>(x.size());
-  for (double& value : y) value -= mean;
-}
-
-// ‖∏W - 11ᵀ/N‖² is the largest eigenvalue of (∏W - J)ᵀ(∏W - J).
-ExtremeEigenvalues squared_norm(const std::vector<Matrix>& rounds, int workers) {
-  const auto apply = [&](std::span<const double> x, std::span<double> out) {
-    std::vector<double> y(x.begin(), x.end());
-    for (const Matrix& matrix : rounds) y = times(matrix, y);
-    subtract_mean_of(x, y);
-    std::vector<double> z = y;
-    for (std::size_t t = rounds.size(); t-- > 0;) z = transposed_times(rounds[t], z);
-    subtract_mean_of(y, z);
-    std::copy(z.begin(), z.end(), out.begin());
-  };
-  return extreme_eigenvalues(apply, workers, false, rounding * rounding);
-}
-
-bool is_product_doubly_stochastic(const std::vector<Matrix>& rounds, int workers) {
+bool is_product_doubly_stochastic(const std::vector<MixingRows>& rounds, int workers) {
   std::vector<double> rows(static_cast<std::size_t>(workers), 1.0), columns = rows;
-  for (const Matrix& matrix : rounds) rows = times(matrix, rows);
+  for (const MixingRows& matrix : rounds) rows = times(matrix, rows);
   for (std::size_t t = rounds.size(); t-- > 0;) columns = transposed_times(rounds[t], columns);
   return sums_to_one(rows) && sums_to_one(columns);
 }
 
 // How many rounds give the exact average of random values, and hence of any; 0: not all together.
-std::int64_t rounds_until_exact(const std::vector<Matrix>& rounds, int workers) {
+std::int64_t rounds_until_exact(const std::vector<MixingRows>& rounds, int workers) {
   std::vector<double> x(static_cast<std::size_t>(workers));
   Rng rng(1);
   double mean = 0;
@@ -198,22 +123,22 @@ std::int64_t rounds_until_exact(const std::vector<Matrix>& rounds, int workers) 
   return 0;
 }
 
-Spectrum of_matrices(const std::vector<Matrix>& rounds, int workers) {
+Spectrum of_matrices(const std::vector<MixingRows>& rounds, int workers) {
   Spectrum result;
   result.doubly_stochastic = is_product_doubly_stochastic(rounds, workers);
-  result.symmetric = rounds.size() == 1 && is_symmetric(rounds.front());
+  result.symmetric = rounds.size() == 1 && is_symmetric(rounds.front(), rounding_of_norms);
   double norm = 0;
   if (result.symmetric && result.doubly_stochastic) {
     const auto apply = [&](std::span<const double> x, std::span<double> out) {
       const std::vector<double> y = times(rounds.front(), x);
       std::copy(y.begin(), y.end(), out.begin());
     };
-    const ExtremeEigenvalues found = extreme_eigenvalues(apply, workers, true, rounding);
+    const ExtremeEigenvalues found = extreme_eigenvalues(apply, workers, true, rounding_of_norms);
     norm = std::max(std::abs(found.low), std::abs(found.high));
     result.smallest_eigenvalue = workers == 1 ? 1 : found.low;
     result.converged = found.converged;
   } else {
-    const ExtremeEigenvalues found = squared_norm(rounds, workers);
+    const ExtremeEigenvalues found = squared_norm(rounds);
     norm = std::sqrt(std::max(0.0, found.high));
     result.converged = found.converged;
   }
@@ -230,7 +155,7 @@ std::vector<Topology> rounds_of(const Schedule& schedule) {
 
 // No product to take the norm of; the sums are those of round 0.
 Spectrum endless(const Schedule& schedule, WeightRule rule, bool lazy) {
-  const Matrix first = matrix_of(schedule.at(0), rule, lazy);
+  const MixingRows first = mixing_rows(schedule.at(0), rule, lazy);
   const std::vector<double> ones(first.size(), 1.0);
   Spectrum result;
   result.gap = std::numeric_limits<double>::quiet_NaN();
@@ -252,9 +177,9 @@ std::optional<Spectrum> closed_form_spectrum(const Schedule& schedule, WeightRul
 Spectrum spectrum(const Schedule& schedule, WeightRule rule, bool lazy) {
   if (schedule.period() < 1) return endless(schedule, rule, lazy);
   if (const auto closed = closed_form_spectrum(schedule, rule, lazy)) return *closed;
-  std::vector<Matrix> matrices;
+  std::vector<MixingRows> matrices;
   for (const Topology& topology : rounds_of(schedule)) {
-    matrices.push_back(matrix_of(topology, rule, lazy));
+    matrices.push_back(mixing_rows(topology, rule, lazy));
   }
   return of_matrices(matrices, schedule.workers());
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/saturate.hpp"
+#include "mixing/rows.hpp"
 
 namespace fast::simulation {
 namespace {
@@ -27,7 +28,6 @@ constexpr double most_impulse_rounds = 1e7;
 constexpr double products_to_make = 10;  // a row costs as much as so many products with it
 
 using Vector = std::vector<double>;
-using Rows = std::vector<MixingRow>;
 
 // The matrices of a schedule.
 class Matrices {
@@ -35,7 +35,7 @@ class Matrices {
   Matrices(const Schedule& schedule, WeightRule rule, bool lazy)
       : schedule_(schedule), rule_(rule), lazy_(lazy), products_(products_of(make(0))) {}
 
-  const Rows& at(std::int64_t round) {
+  const MixingRows& at(std::int64_t round) {
     const std::int64_t period = schedule_.period();
     const std::int64_t key = period > 0 ? round % period : round;
     const auto found = known_.find(key);
@@ -53,23 +53,19 @@ class Matrices {
 
  private:
   double kept_rounds() const { return std::max(least_kept_rounds, most_kept_products / products_); }
-  static double products_of(const Rows& rows) {
+  static double products_of(const MixingRows& rows) {
     double count = 0;
     for (const MixingRow& row : rows) count += 1 + static_cast<double>(row.weights.size());
     return count;
   }
-  Rows make(std::int64_t round) const {
-    const Topology topology = schedule_.at(round);
-    Rows rows;
-    for (int i = 0; i < topology.workers(); ++i)
-      rows.push_back(mixing_row(topology, i, rule_, lazy_));
-    return rows;
+  MixingRows make(std::int64_t round) const {
+    return mixing_rows(schedule_.at(round), rule_, lazy_);
   }
 
   const Schedule& schedule_;
   WeightRule rule_;
   bool lazy_;
-  std::map<std::int64_t, Rows> known_;
+  std::map<std::int64_t, MixingRows> known_;
   double products_;
 };
 
@@ -80,18 +76,8 @@ class Delayed {
     past_.assign(static_cast<std::size_t>(delay.rounds), std::move(before));
     past_.push_back(std::move(start));
   }
-  void mix(const Rows& rows) {
-    const Vector& now = past_.back();
-    const Vector& seen = past_.front();
-    Vector next(now.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      double sum = rows[i].self * now[i];
-      for (std::size_t k = 0; k < rows[i].neighbors.size(); ++k) {
-        sum += rows[i].weights[k] * seen[static_cast<std::size_t>(rows[i].neighbors[k])];
-      }
-      next[i] = sum;
-    }
-    past_.push_back(std::move(next));
+  void mix(const MixingRows& rows) {
+    past_.push_back(times(rows, past_.back(), past_.front()));
     past_.pop_front();
   }
   const Vector& now() const { return past_.back(); }
@@ -148,7 +134,7 @@ class Impulses {
     std::vector<Delayed> columns;
     for (const Start& start : starts) columns.push_back(impulse_at(start.worker));
     for (std::size_t t = 0; t < moved_.size(); ++t) {
-      const Rows& rows = matrices_.at(starts.front().phase + static_cast<std::int64_t>(t));
+      const MixingRows& rows = matrices_.at(starts.front().phase + static_cast<std::int64_t>(t));
       for (Delayed& column : columns) {
         column.mix(rows);
         moved_[t] += weight * sum_of(column.now());

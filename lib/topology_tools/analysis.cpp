@@ -6,7 +6,7 @@
 #include <fast/topology_tools/analysis.hpp>
 #include <numeric>
 
-#include "mixing/lanczos.hpp"
+#include "mixing/rows.hpp"
 #include "topology_tools/diameter.hpp"
 #include "topology_tools/eigen.hpp"
 
@@ -19,30 +19,9 @@ constexpr int most_measured_rounds = 10'000;
 constexpr double most_reads = 5e8;
 constexpr double shrinking = 0.9;  // what is left after half of the measured rounds
 constexpr double negligible = 1e-12;
+constexpr std::size_t most_doubles = 6'000'000;
 
 using Vector = std::vector<double>;
-
-Vector times(const MixingRows& rows, const Vector& x) {
-  Vector y(x.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    y[i] = rows[i].self * x[i];
-    for (std::size_t k = 0; k < rows[i].neighbors.size(); ++k) {
-      y[i] += rows[i].weights[k] * x[rows[i].neighbors[k]];
-    }
-  }
-  return y;
-}
-
-Vector transposed_times(const MixingRows& rows, const Vector& x) {
-  Vector y(x.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    y[i] += rows[i].self * x[i];
-    for (std::size_t k = 0; k < rows[i].neighbors.size(); ++k) {
-      y[rows[i].neighbors[k]] += rows[i].weights[k] * x[i];
-    }
-  }
-  return y;
-}
 
 double mean(const Vector& x) {
   return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
@@ -55,31 +34,10 @@ double distance_from_mean(const Vector& x) {
   return std::sqrt(sum / static_cast<double>(x.size()));
 }
 
-MixingRows rows_of(const Topology& topology, WeightRule rule, bool lazy) {
-  MixingRows rows;
-  for (int i = 0; i < topology.workers(); ++i) rows.push_back(mixing_row(topology, i, rule, lazy));
-  return rows;
-}
-
-// ‖∏W - 11ᵀ/N‖ of many workers: the root of (∏W - J)ᵀ(∏W - J)'s largest eigenvalue.
+// ‖∏W - 11ᵀ/N‖ of many workers.
 Figure norm_of_product(const std::vector<MixingRows>& rounds) {
-  const std::size_t n = rounds.front().size();
-  const auto apply = [&](std::span<const double> x, std::span<double> out) {
-    Vector y(x.begin(), x.end());
-    double center = mean(y);
-    for (const MixingRows& rows : rounds) y = times(rows, y);
-    for (double& value : y) value -= center;
-    center = mean(y);
-    for (std::size_t t = rounds.size(); t-- > 0;) y = transposed_times(rounds[t], y);
-    std::transform(y.begin(), y.end(), out.begin(), [=](double v) { return v - center; });
-  };
-  const ExtremeEigenvalues found =
-      extreme_eigenvalues(apply, static_cast<int>(n), false, negligible * negligible, 6'000'000);
+  const ExtremeEigenvalues found = squared_norm(rounds, most_doubles);
   return {std::sqrt(std::max(0.0, found.high)), !found.converged};
-}
-
-double gap_of(double norm, std::int64_t period) {
-  return norm < negligible ? 1 : 1 - std::pow(norm, 1.0 / static_cast<double>(period));
 }
 
 void set_spectrum(const Schedule& schedule, WeightRule rule, bool lazy, Analysis& result) {
@@ -93,7 +51,7 @@ void set_spectrum(const Schedule& schedule, WeightRule rule, bool lazy, Analysis
   }
   std::vector<MixingRows> rounds;
   for (std::int64_t t = 0; t < schedule.period(); ++t) {
-    rounds.push_back(rows_of(schedule.at(t), rule, lazy));
+    rounds.push_back(mixing_rows(schedule.at(t), rule, lazy));
   }
   const bool dense = rounds.front().size() <= most_dense_workers;
   if (schedule.is_static() && result.check.symmetric && result.check.doubly_stochastic()) {
@@ -117,7 +75,7 @@ int rounds_to_exact_average(const Schedule& schedule, WeightRule rule, bool lazy
   int rounds = 0;
   while (rounds < schedule.period() &&
          (distance_from_mean(x) > 1e-9 * start || std::abs(mean(x) - center) > 1e-9 * start)) {
-    x = times(rows_of(schedule.at(rounds++), rule, lazy), x);
+    x = times(mixing_rows(schedule.at(rounds++), rule, lazy), x);
   }
   return std::max(1, rounds);
 }
@@ -135,7 +93,7 @@ std::optional<double> measured_rounds(const Schedule& schedule, WeightRule rule,
   MixingRows rows;
   while (left.back() > consensus && static_cast<double>(left.size()) <= most) {
     const auto round = static_cast<std::int64_t>(left.size()) - 1;
-    if (round == 0 || !schedule.is_static()) rows = rows_of(schedule.at(round), rule, lazy);
+    if (round == 0 || !schedule.is_static()) rows = mixing_rows(schedule.at(round), rule, lazy);
     x = times(rows, x);
     left.push_back(distance_from_mean(x) / start);
   }
@@ -217,7 +175,7 @@ std::vector<double> consensus_curve(const Schedule& schedule, int rounds, Weight
   const double start = distance_from_mean(x);
   std::vector<double> curve = {1};
   for (int t = 0; t < rounds; ++t) {
-    x = times(rows_of(schedule.at(t), rule, lazy), x);
+    x = times(mixing_rows(schedule.at(t), rule, lazy), x);
     curve.push_back(start > 0 ? distance_from_mean(x) / start : 0);
   }
   return curve;

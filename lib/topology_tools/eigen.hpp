@@ -1,14 +1,12 @@
 // The linear algebra behind the analysis; the one file that sees Eigen and Spectra is eigen.cpp.
 #pragma once
 
-#include <fast/mixing/weights.hpp>
-
 #include <optional>
 #include <vector>
 
-namespace fast {
+#include "mixing/rows.hpp"
 
-using MixingRows = std::vector<MixingRow>;
+namespace fast {
 
 /// ‖∏ rounds - 11ᵀ/N‖₂ by dense singular values.
 double dense_norm(const std::vector<MixingRows>& rounds);

@@ -1,39 +1,16 @@
 #include <fmt/core.h>
-#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/topology_tools/save.hpp>
-#include <vector>
+
+#include "mixing/rows.hpp"
 
 namespace fast {
 namespace {
 
-using Matrix = std::vector<MixingRow>;
-
-Matrix matrix_of(const Topology& topology, WeightRule rule, bool lazy) {
-  Matrix rows;
-  for (int i = 0; i < topology.workers(); ++i) {
-    rows.push_back(mixing_row(topology, i, rule, lazy));
-  }
-  return rows;
-}
-
-bool is_symmetric(const Matrix& rows) {
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    for (std::size_t k = 0; k < rows[i].neighbors.size(); ++k) {
-      const MixingRow& other = rows[rows[i].neighbors[k]];
-      const auto back =
-          std::lower_bound(other.neighbors.begin(), other.neighbors.end(), static_cast<int>(i));
-      if (back == other.neighbors.end() || *back != static_cast<int>(i)) return false;
-      if (other.weights[back - other.neighbors.begin()] != rows[i].weights[k]) return false;
-    }
-  }
-  return true;
-}
-
 // Calls entry(row, column, weight) for what is not zero, the diagonal always; of a symmetric matrix
 // the lower triangle.
 template <class Entry>
-void for_each_entry(const Matrix& rows, bool symmetric, const Entry& entry) {
+void for_each_entry(const MixingRows& rows, bool symmetric, const Entry& entry) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const int row = static_cast<int>(i);
     for (std::size_t k = 0; k < rows[i].neighbors.size(); ++k) {
@@ -54,8 +31,8 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-std::string toml_edges(const Matrix& rows) {
-  const bool symmetric = is_symmetric(rows);
+std::string toml_edges(const MixingRows& rows) {
+  const bool symmetric = is_symmetric(rows, 0);
   std::string text = symmetric ? "edges = [" : "directed = true\nedges = [";
   int last = -1;
   for_each_entry(rows, symmetric, [&](int row, int column, double weight) {
@@ -72,10 +49,10 @@ std::string toml_edges(const Matrix& rows) {
 std::string toml_text(const Schedule& schedule, WeightRule rule, bool lazy) {
   std::string text =
       fmt::format("name = {}\nworkers = {}\n", quoted(schedule.name()), schedule.workers());
-  if (schedule.is_static()) return text + toml_edges(matrix_of(schedule.at(0), rule, lazy));
+  if (schedule.is_static()) return text + toml_edges(mixing_rows(schedule.at(0), rule, lazy));
   for (std::int64_t t = 0; t < schedule.period(); ++t) {
     text += fmt::format("\n[[round]]\nworkers = {}\n", schedule.workers());
-    text += toml_edges(matrix_of(schedule.at(t), rule, lazy));
+    text += toml_edges(mixing_rows(schedule.at(t), rule, lazy));
   }
   return text;
 }
@@ -85,8 +62,8 @@ std::string matrix_market_text(const Schedule& schedule, WeightRule rule, bool l
           "topology_text: {} changes from round to round, a Matrix Market file holds one matrix; "
           "write a .toml file",
           schedule.name());
-  const Matrix rows = matrix_of(schedule.at(0), rule, lazy);
-  const bool symmetric = is_symmetric(rows);
+  const MixingRows rows = mixing_rows(schedule.at(0), rule, lazy);
+  const bool symmetric = is_symmetric(rows, 0);
   std::string entries;
   int count = 0;
   for_each_entry(rows, symmetric, [&](int row, int column, double weight) {

@@ -6,26 +6,13 @@
 #include <optional>
 #include <utility>
 
+#include "mixing/rows.hpp"
+
 namespace fast_topology {
 
 using namespace fast;
 
 namespace {
-
-/// W of the round times x.
-std::vector<double> mixed(const Subject& subject, std::int64_t round,
-                          const std::vector<double>& x) {
-  std::vector<double> y;
-  for (int i = 0; i < static_cast<int>(x.size()); ++i) {
-    const MixingRow row = mixing_row(subject.schedule.at(round), i, subject.rule, subject.lazy);
-    double sum = row.self * x[static_cast<std::size_t>(i)];
-    for (std::size_t k = 0; k < row.neighbors.size(); ++k) {
-      sum += row.weights[k] * x[static_cast<std::size_t>(row.neighbors[k])];
-    }
-    y.push_back(sum);
-  }
-  return y;
-}
 
 /// The largest difference between a weight of the product over a period and 1/n.
 double distance_from_average(const Subject& subject) {
@@ -34,7 +21,9 @@ double distance_from_average(const Subject& subject) {
   for (int column = 0; column < n; ++column) {
     std::vector<double> x(static_cast<std::size_t>(n));
     x[static_cast<std::size_t>(column)] = 1;
-    for (std::int64_t t = 0; t < subject.schedule.period(); ++t) x = mixed(subject, t, x);
+    for (std::int64_t t = 0; t < subject.schedule.period(); ++t) {
+      x = times(mixing_rows(subject.schedule.at(t), subject.rule, subject.lazy), x);
+    }
     for (const double value : x) worst = std::max(worst, std::abs(value - 1.0 / n));
   }
   return worst;
