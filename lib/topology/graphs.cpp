@@ -4,10 +4,11 @@
 #include <fast/core/random.hpp>
 #include <fast/topology/graphs.hpp>
 #include <functional>
-#include <map>
 #include <numeric>
 #include <set>
 #include <utility>
+
+#include "topology/hosts.hpp"
 
 namespace fast::graph {
 namespace {
@@ -308,14 +309,10 @@ TopologyRule hierarchical(TopologyRule among, const std::vector<int>& host_of_ra
           "hierarchical: hosts of {} workers and {} links, at least 1 of each is required",
           host_of_rank.size(), links);
   const std::string name = "hierarchical " + among.name();
-  std::map<int, std::size_t> index;
-  Lists members;
-  for (std::size_t rank = 0; rank < host_of_rank.size(); ++rank) {
-    const auto at = index.emplace(host_of_rank[rank], members.size()).first;
-    if (at->second == members.size()) members.emplace_back();
-    members[at->second].push_back(static_cast<int>(rank));
-  }
-  return {name, [=](int) { return over_hosts(name, among, members, links); },
+  return {name,
+          [=, members = ranks_by_host(host_of_rank)](int) {
+            return over_hosts(name, among, members, links);
+          },
           static_cast<int>(host_of_rank.size())};
 }
 

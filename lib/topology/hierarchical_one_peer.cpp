@@ -2,8 +2,9 @@
 #include <fast/core/error.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/schedules.hpp>
-#include <map>
 #include <utility>
+
+#include "topology/hosts.hpp"
 
 namespace fast {
 namespace {
@@ -222,13 +223,7 @@ Lists hosts_in_order(int workers, int size, const std::string& name) {
 }
 
 Lists hosts_of_ranks(const std::vector<int>& host_of_rank, const std::string& name) {
-  std::map<int, std::size_t> index;
-  Lists members;
-  for (std::size_t rank = 0; rank < host_of_rank.size(); ++rank) {
-    const auto at = index.emplace(host_of_rank[rank], members.size()).first;
-    if (at->second == members.size()) members.emplace_back();
-    members[at->second].push_back(static_cast<int>(rank));
-  }
+  Lists members = ranks_by_host(host_of_rank);
   const std::size_t size = members.front().size();
   check_host(static_cast<std::int64_t>(size), name);
   for (const std::vector<int>& host : members) {

@@ -28,7 +28,7 @@ TopologyUse use_of(const Options& o) {
 
 /// Empty where links are measured.
 std::string why_not_measured(const Trial& trial, const Options& o) {
-  const tools::HostSizes sizes(trial.hosts);
+  const HostSizes sizes(trial.hosts);
   if (o.measure_s == 0) return "--measure-s 0";
   if (use_of(o).rule.topology.needs_sites)
     return "another topology would change the steps between exchanges";
@@ -147,7 +147,7 @@ void choose_by_links(const mpi::Communicator& world, const Group& ranks,
   if (!usual) return;
   const Options before = o;
   o.measure_s = Options().measure_s;  // config.toml names the topology, which needs none
-  if (!is_agreed || tools::HostSizes(trial.hosts).hosts == 1)
+  if (!is_agreed || HostSizes(trial.hosts).hosts == 1)
     return print(ranks, usual->name, usual->reason);
   if (const std::string why = why_not_measured(trial, before); !why.empty())
     return print(ranks, usual->name, fmt::format("{}; links not measured: {}", usual->reason, why));

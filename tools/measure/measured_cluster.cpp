@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 
 namespace tools {
 
@@ -34,16 +33,6 @@ void add_steps(const fast::Group& group, const ClusterMeasurement& asked, Cluste
 }
 
 }  // namespace
-
-HostSizes::HostSizes(const std::vector<int>& host_of_rank) {
-  std::map<int, int> sizes;
-  for (const int host : host_of_rank) ++sizes[host];
-  hosts = static_cast<int>(sizes.size());
-  for (const auto& [unused, size] : sizes) {
-    least = least == 0 ? size : std::min(least, size);
-    most = std::max(most, size);
-  }
-}
 
 MeasuredCluster measure_cluster(const mpi::Communicator& ranks, const fast::Group& group,
                                 const ClusterMeasurement& asked) {

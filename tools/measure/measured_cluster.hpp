@@ -9,16 +9,9 @@
 #include <vector>
 
 #include "measure/step_times.hpp"
+#include "topology/hosts.hpp"
 
 namespace tools {
-
-/// How many of the ranks are on each host.
-struct HostSizes {
-  explicit HostSizes(const std::vector<int>& host_of_rank);
-  bool are_equal() const { return least == most; }
-
-  int hosts = 0, least = 0, most = 0;
-};
 
 /// What is measured, and for how long.
 struct ClusterMeasurement {

@@ -1,52 +1,37 @@
-#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/worker/choose_topology.hpp>
 #include <fast/worker/requirements.hpp>
-#include <map>
 #include <optional>
+
+#include "topology/hosts.hpp"
 
 namespace fast {
 namespace {
 
-/// How many workers the hosts have.
-struct HostCounts {
-  explicit HostCounts(const std::vector<int>& host_of_rank) {
-    std::map<int, int> counts;
-    for (const int host : host_of_rank) ++counts[host];
-    hosts = static_cast<int>(counts.size());
-    for (const auto& [unused, count] : counts) {
-      least = least == 0 ? count : std::min(least, count);
-      most = std::max(most, count);
-    }
-  }
-
-  std::string text() const {
-    const std::string each =
-        least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
-    const char* workers = most == 1 ? "worker" : "workers";
-    if (hosts == 1) return fmt::format("1 host, {} {}", each, workers);
-    return fmt::format("{} hosts, {} {} each", hosts, each, workers);
-  }
-
-  int hosts = 0, least = 0, most = 0;
-};
+std::string text_of(const HostSizes& sizes) {
+  const std::string each = sizes.are_equal() ? fmt::format("{}", sizes.most)
+                                             : fmt::format("{} to {}", sizes.least, sizes.most);
+  const char* workers = sizes.most == 1 ? "worker" : "workers";
+  if (sizes.hosts == 1) return fmt::format("1 host, {} {}", each, workers);
+  return fmt::format("{} hosts, {} {} each", sizes.hosts, each, workers);
+}
 
 struct TopologyCandidate {
   std::string name, advantage;
 };
 
 /// Best first.
-std::vector<TopologyCandidate> candidates(const HostCounts& counts, const TopologyUse& use) {
+std::vector<TopologyCandidate> candidates(const HostSizes& sizes, const TopologyUse& use) {
   if (use.rule.topology.needs_sites) return {{"sites", "one payload per host in 50 rounds"}};
   std::vector<TopologyCandidate> found;
-  const bool several = counts.hosts > 1, exact = use.staleness == 0;
+  const bool several = sizes.hosts > 1, exact = use.staleness == 0;
   const std::string one_payload = "at most one payload per host and round";
-  if (several && exact && counts.least == counts.most && counts.most > 1) {
+  if (several && exact && sizes.are_equal() && sizes.most > 1) {
     found.push_back({"hierarchical_one_peer", one_payload});
   }
-  if (several && exact && counts.most == 1) found.push_back({"base2", one_payload});
-  if (several && counts.most > 1) {
+  if (several && exact && sizes.most == 1) found.push_back({"base2", one_payload});
+  if (several && sizes.most > 1) {
     found.push_back({"hierarchical", "edges between the first workers of hosts only"});
   }
   found.push_back({"torus2d", "4 neighbors at most, at any staleness bound"});
@@ -77,9 +62,9 @@ const char* advice(const algorithm::RuleTraits& rule) {
 
 ChosenTopology choose_topology(const std::vector<int>& host_of_rank, const TopologyUse& use) {
   require(!host_of_rank.empty(), ErrorKind::argument, "choose_topology: no workers");
-  const HostCounts counts(host_of_rank);
+  const HostSizes sizes(host_of_rank);
   std::optional<TopologyCandidate> best;
-  for (const TopologyCandidate& each : candidates(counts, use)) {
+  for (const TopologyCandidate& each : candidates(sizes, use)) {
     const std::optional<bool> without_notice = fits(each.name, host_of_rank, use);
     if (!without_notice) continue;
     if (!best || *without_notice) best = each;
@@ -87,8 +72,8 @@ ChosenTopology choose_topology(const std::vector<int>& host_of_rank, const Topol
   }
   require(best.has_value(), ErrorKind::topology,
           "choose_topology: algorithm {} fits none of the topologies that auto tries on {}; {}",
-          use.rule.name, counts.text(), advice(use.rule));
-  return {best->name, fmt::format("{}: {}", counts.text(), best->advantage), counts.text()};
+          use.rule.name, text_of(sizes), advice(use.rule));
+  return {best->name, fmt::format("{}: {}", text_of(sizes), best->advantage), text_of(sizes)};
 }
 
 bool suits(const std::string& topology, const std::vector<int>& host_of_rank,
