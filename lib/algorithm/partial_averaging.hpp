@@ -5,12 +5,12 @@
 #include <cmath>
 #include <fast/algorithm/rules.hpp>
 
-#include "core/host_device.hpp"
+#include "algorithm/averaging.hpp"
 
 namespace fast::algorithm {
 
 /// Memory: none beyond the slots. Bytes: P a neighbor.
-struct PartialAveraging {
+struct PartialAveraging : WeightsPublished {
   using Arithmetic = PartialAveraging;
 
   AwcOptions options;
@@ -21,10 +21,6 @@ struct PartialAveraging {
 
   void begin_combine(const RoundInfo& info, std::span<const double> own,
                      std::span<const double> pull);
-  template <class T>
-  FAST_HOST_DEVICE void publish(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
-  }
   template <class T>
   FAST_HOST_DEVICE void combine(const Block<T>& block) {
     const T a = static_cast<T>(step);

@@ -1,5 +1,4 @@
-#include <fast/algorithm/rules.hpp>
-
+#include "algorithm/averaging.hpp"
 #include "algorithm/row.hpp"
 
 namespace fast::algorithm {
@@ -7,7 +6,7 @@ namespace {
 
 /// The Worker hands the average of all workers' δ over as `pull`, and where this worker stood as
 /// `own`.
-struct AllReduce {
+struct AllReduce : WeightsPublished {
   static RuleTraits traits() {
     return {
         .name = "allreduce",
@@ -15,10 +14,6 @@ struct AllReduce {
         .source = "-",
         .topology = {.scope = Scope::everybody, .mixing = Mixing::anything},
         .precision = {.why_exact = "replicas stay equal only as long as all add exactly the same"}};
-  }
-  template <class T>
-  void publish(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
   }
   template <class T>
   void combine(const Block<T>& block) {

@@ -47,7 +47,7 @@ Rule awc(const AwcOptions& options) {
           "awc: consensus {}, power {}; consensus must be above 0 and at most 1, power 0 or more",
           options.consensus, options.power);
   if (options.consensus == 1 && options.power == 0) return elementwise(AdaptWhileCombine{});
-  return elementwise(PartialAveraging{options});
+  return elementwise(PartialAveraging{{}, options});
 }
 
 const Row rows::awc{[](ParameterReader& reader) {

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "algorithm/averaging.hpp"
 #include "algorithm/checks.hpp"
 #include "algorithm/row.hpp"
 #include "algorithm/rules/gasloc.hpp"
@@ -9,7 +10,7 @@ namespace {
 
 /// Memory: P of state, 2P with an acceleration. Bytes: P a neighbor.
 /// All rounds publish the weights. Before a round between sites, these are u.
-struct AwcGasLoC : OuterGossip {
+struct AwcGasLoC : OuterGossip, WeightsPublished {
   double fresh = 1;      ///< no combination since the start or an exchange
   bool settles = false;  ///< φ takes part in this combination
 
@@ -28,10 +29,6 @@ struct AwcGasLoC : OuterGossip {
   void start(const Block<T>& block) {
     OuterGossip::start(block);
     fresh = 1;
-  }
-  template <class T>
-  void publish(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
   }
   void begin_combine(const RoundInfo& info, std::span<const double> own,
                      std::span<const double> pull) {
@@ -81,7 +78,7 @@ Rule awc_gasloc(const AwcGaslocOptions& options) {
                             .consensus_step = options.consensus_step,
                             .acceleration = options.acceleration};
   require_outer_gossip("awc_gasloc", outer);
-  return elementwise(AwcGasLoC{{outer}});
+  return elementwise(AwcGasLoC{{outer}, {}});
 }
 
 const Row rows::awc_gasloc{[](ParameterReader& reader) {

@@ -19,7 +19,7 @@ RuleTraits DecentLam::traits() const {
 
 Rule decentlam(const DecentLamOptions& options) {
   require_decay("decentlam", "momentum", options.momentum);
-  return elementwise(DecentLam{options});
+  return elementwise(DecentLam{{}, options});
 }
 
 const Row rows::decentlam{[](ParameterReader& reader) {

@@ -3,14 +3,14 @@
 
 #include <fast/algorithm/rules.hpp>
 
+#include "algorithm/averaging.hpp"
 #include "algorithm/standing.hpp"
-#include "core/host_device.hpp"
 
 namespace fast::algorithm {
 
 /// Memory: 2P of state. Bytes: P a neighbor.
 /// State: where the worker stood, and m.
-struct DecentLam {
+struct DecentLam : WeightsPublished {
   using Arithmetic = DecentLam;
 
   DecentLamOptions options;
@@ -20,10 +20,6 @@ struct DecentLam {
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
     stand_still(block);
-  }
-  template <class T>
-  FAST_HOST_DEVICE void publish(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
   }
   template <class T>
   FAST_HOST_DEVICE void combine(const Block<T>& block) {

@@ -2,6 +2,7 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 
+#include "algorithm/averaging.hpp"
 #include "algorithm/row.hpp"
 
 namespace fast::algorithm {
@@ -9,7 +10,7 @@ namespace {
 
 /// Memory: P of state. Bytes: P a neighbor in the rounds in which the worker sends, else nothing.
 /// State: where the worker stood. What it last sent is its publication in force.
-class EventTriggered {
+class EventTriggered : public WeightsPublished {
  public:
   explicit EventTriggered(const EventTriggeredOptions& options) : options_(options) {}
 
@@ -48,10 +49,6 @@ class EventTriggered {
     if (!first && !far_enough(info.round)) return false;
     sent_round_ = info.round;
     return true;
-  }
-  template <class T>
-  void publish(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
   }
   template <class T>
   void combine(const Block<T>& block) {

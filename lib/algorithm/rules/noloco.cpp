@@ -25,7 +25,7 @@ RuleTraits NoLoCo::traits() const {
 Rule noloco(const NolocoOptions& options) {
   require_outer("noloco", options, options.period);
   require_decay("noloco", "momentum", options.momentum);
-  return elementwise(NoLoCo{options});
+  return elementwise(NoLoCo{{}, options});
 }
 
 const Row rows::noloco{[](ParameterReader& reader) {

@@ -3,15 +3,15 @@
 
 #include <fast/algorithm/rules.hpp>
 
+#include "algorithm/averaging.hpp"
 #include "algorithm/outer.hpp"
 #include "algorithm/standing.hpp"
-#include "core/host_device.hpp"
 
 namespace fast::algorithm {
 
 /// Memory: 2P of state. Bytes: P every `period` steps.
 /// State: φ, and the outer momentum m.
-struct NoLoCo {
+struct NoLoCo : WeightsPublished {
   using Arithmetic = NoLoCo;
 
   NolocoOptions options;
@@ -21,10 +21,6 @@ struct NoLoCo {
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
     stand_still(block);
-  }
-  template <class T>
-  FAST_HOST_DEVICE void publish(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
   }
   template <class T>
   FAST_HOST_DEVICE void combine(const Block<T>& block) {

@@ -19,7 +19,7 @@ RuleTraits Sparta::traits() const {
 Rule sparta(const SpartaOptions& options) {
   require(options.fraction > 0 && options.fraction <= 1, ErrorKind::argument,
           "sparta: fraction {}; it must be above 0 and at most 1", options.fraction);
-  return elementwise(Sparta{options});
+  return elementwise(Sparta{{}, options});
 }
 
 const Row rows::sparta{[](ParameterReader& reader) {

@@ -4,13 +4,14 @@
 #include <cmath>
 #include <fast/algorithm/rules.hpp>
 
+#include "algorithm/averaging.hpp"
 #include "core/saturate.hpp"
 
 namespace fast::algorithm {
 
 /// Memory: P in a slot for the mean model. Bytes: pP a neighbor.
 /// Of each run of 1/p entries one travels.
-struct Sparta {
+struct Sparta : WeightsPublished {
   SpartaOptions options;
 
   RuleTraits traits() const;
@@ -20,10 +21,6 @@ struct Sparta {
             static_cast<std::uint64_t>(options.seed)};
   }
 
-  template <class T>
-  void publish(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.payload[0][e] = block.current[e];
-  }
   template <class T>
   void combine(const Block<T>& block) {
     for (std::size_t e = 0; e < block.count; ++e) block.current[e] += block.pull[0][e];
