@@ -100,11 +100,11 @@ fast_status fast_group_give_up(const fast_group* group);
 
 /* Settings by name, all with defaults. docs/reference/fast-train.md describes the options of
  * fast-train; a setting has the same name, with _ for -. 0 and 1 stand for false and true. A name
- * or value that is not known is refused when the options are used; the error lists the names.
- * Of a worker: the settings of the rule, the messages, the mixing weights and failures. Here alone:
+ * or value that is not known is refused when the options are used; the error lists the names. A
+ * worker takes the settings of the rule, the messages, the mixing weights and failures. Here alone:
  * algorithm.KEY (an option of the rule), initial (broadcast or as_is), must_agree (text that is
- * equal on all workers), log (1: to standard error).
- * Of fast_train besides: data, learning rate (0.05), progress (0), output and checkpoints. */
+ * equal on all workers), log (1: to standard error). fast_train takes data, learning rate (0.05),
+ * progress (0), output and checkpoints besides. */
 fast_status fast_options_create(fast_options** options);
 fast_status fast_options_set(fast_options* options, const char* name, const char* value);
 void fast_options_free(fast_options* options);
@@ -167,7 +167,7 @@ typedef struct fast_milestone_event {
   int64_t round, began_ns, ended_ns;
 } fast_milestone_event;
 
-/* The values of a tensor, for histograms. From fast_train only, at most once an epoch. */
+/* The values of a tensor, for histograms. Only fast_train sends it, at most once an epoch. */
 typedef struct fast_values_event {
   const char* name;
   const float* values;
@@ -273,8 +273,8 @@ typedef struct fast_batch {
   const int64_t* sample_shape; /* sample_sides numbers */
   size_t count, values_per_sample;
   int32_t sample_sides;
-  /* Of tasks other than one class label a sample: labels for each step, or numbers to be predicted.
-   * Backends without evaluate_task() see no such batch. */
+  /* Tasks other than one class label a sample have labels for each step, or numbers to be
+   * predicted. Backends without evaluate_task() see no such batch. */
   int32_t target_sides;        /* 0: one label or one number a sample */
   const float* targets;        /* count x targets_per_sample; NULL where there are labels */
   const int64_t* target_shape; /* target_sides numbers */
@@ -303,17 +303,18 @@ fast_status fast_measures_add_score(fast_measures* measures, const char* name, d
 typedef struct fast_backend_functions {
   size_t struct_size; /* sizeof(fast_backend_functions) */
   const char* name;
-  /* One optimizer step; *loss becomes the batch's mean loss before it. With hook not NULL:
-   * hook(hook_context, gradients, count) between gradients and step, one a parameter, in order. */
+  /* One optimizer step; *loss becomes the batch's mean loss before it. If hook is not NULL,
+   * train calls hook(hook_context, gradients, count) between gradients and step, with one gradient
+   * a parameter, in order. */
   int (*train)(void* user, const fast_batch* batch,
                int (*hook)(void* hook_context, const fast_tensor* gradients, size_t count),
                void* hook_context, double* loss);
   int (*evaluate)(void* user, const fast_batch* batch, double* loss_sum, size_t* correct);
   int (*set_learning_rate)(void* user, double learning_rate);
   void (*destroy)(void* user); /* may be NULL */
-  /* For metrics; each may be NULL. Of the last train(): the samples of its batch whose largest
-   * output was their label's, before the step; and the Euclidean norm of the gradients, over all
-   * parameters, after the hook and before clipping, which is asked for once an epoch. */
+  /* For metrics; each may be NULL. correct_in_step counts the samples of the last train() whose
+   * largest output was their label's, before the step. The Euclidean norm of its gradients is over
+   * all parameters, after the hook and before clipping. It is asked for once an epoch. */
   int (*correct_in_step)(void* user, size_t* correct);
   int (*gradient_norm)(void* user, double* norm);
   /* In place of evaluate(), which may then be NULL, for all tasks: class labels, labels for each

@@ -37,7 +37,7 @@ enum class Delivery {
   summed,
 };
 
-/// With whom a rule combines.
+/// The workers that a rule combines.
 enum class Scope {
   nobody,     ///< every worker on its own
   neighbors,  ///< those of the round's topology
@@ -56,7 +56,7 @@ enum class Mixing {
   unit,               ///< every neighbor counts 1, whatever the weights
 };
 
-/// What Block::own is in combine(), where a codec makes the message differ from the payload.
+/// The meaning of Block::own in combine(), where a codec makes the message differ from the payload.
 enum class Own {
   unused,   ///< combine() does not look at it
   payload,  ///< exactly what publish() filled in: a worker's own values are not rounded
@@ -109,8 +109,8 @@ struct Messages {
 struct Timing {
   PublishPoint publish_point = PublishPoint::before_step;
   std::int64_t combine_every = 1;  ///< steps between two combinations
-  /// Steps between the publication for a combination and that combination, below combine_every. Of
-  /// rules that publish after the step.
+  /// Steps between the publication for a combination and that combination, below combine_every.
+  /// Only rules that publish after the step have it.
   std::int64_t delay = 0;
   std::int64_t average_every = 0;  ///< every so many combinations an exact global average; 0: never
   std::string_view why_synchronous{};  ///< why staleness above 0 is refused; empty: it fits
@@ -187,8 +187,9 @@ struct RoundInfo {
   std::int64_t round = 0;
   bool asynchronous = false;  ///< the staleness bound is above 0
   bool starts_equal = false;  ///< in start() only: all workers have these same weights
-  /// In start(): in the midst of training. In combine(), of rules that pass mass: start() has just
-  /// been called. Block::own is the message from before that call, Block::pull is of new messages.
+  /// True in start() in the midst of training, and in combine() of rules that pass mass when
+  /// start() has just been called. Block::own is the message from before that call, Block::pull is
+  /// of new messages.
   bool restarts = false;
   int workers = 0;           ///< of the run, in combine()
   double learning_rate = 0;  ///< of the step just made; 0 when the caller gave none

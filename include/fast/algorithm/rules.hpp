@@ -94,9 +94,9 @@ struct DilocoOptions {
   /// Sends θ - φ in place of θ, which codecs need. Workers must start equal: what their initial
   /// weights differ by stays to the end.
   bool changes = false;
-  /// Above 0: sends this part of the entries of θ - φ, the largest ones, at least one, and adds the
-  /// rest and what a codec has lost to the next changes, `momentum` times (SparseLoCo). The outer
-  /// step has no momentum.
+  /// The part of the entries of θ - φ that is sent: the largest ones, at least one. The rest and
+  /// what a codec has lost are added to the next changes, `momentum` times (SparseLoCo). 0: all.
+  /// The outer step has no momentum.
   double fraction = 0;
 };
 /// Local steps, then an outer step of momentum SGD along the mean change of all workers that are
@@ -124,8 +124,8 @@ struct GaslocOptions {
   double blend = 0;           ///< share of the local weights that stays: in [0, 1)
   bool changes = false;       ///< sends differences to what neighbors hold, which codecs need
 };
-/// Local steps, then an outer step that is averaged with the neighbors. With `changes`: staleness 0
-/// and a static topology.
+/// Local steps, then an outer step that is averaged with the neighbors. The option `changes` needs
+/// staleness 0 and a static topology.
 Rule gasloc(const GaslocOptions& options = {});
 
 struct AwcGaslocOptions {
@@ -150,7 +150,8 @@ Rule gradient_exchange();
 /// A rule's options by name: {"period", "4"}.
 using Parameters = std::map<std::string, std::string, std::less<>>;
 
-/// Of texts "period=4". Throws Error(argument) on one without '=' and on a key given twice.
+/// Reads texts such as "period=4". Throws Error(argument) on one without '=' and on a key given
+/// twice.
 Parameters parameters_from(const std::vector<std::string>& assignments);
 
 /// Names of all rules, in the order of docs/reference/algorithms.md.

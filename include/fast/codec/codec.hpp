@@ -35,7 +35,7 @@ std::vector<std::string_view> names();
 /// Throws Error(argument) that lists the names.
 Options by_name(std::string_view name);
 std::string name(const Options& options);
-/// Bits an element of 32, scales left out. Of a codec that a user may choose.
+/// Bits an element of 32, scales left out. The codec is one that a user may choose.
 int bits(Kind kind);
 
 /// How values are rounded to their code.

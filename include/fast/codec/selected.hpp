@@ -19,11 +19,11 @@ struct SelectedShape {
   std::uint64_t run = 0;
   std::uint64_t parts = 1;
   std::uint64_t seed = 1;
-  /// Of the values: identity, bf16 or fp16.
+  /// The code of the values: identity, bf16 or fp16.
   Kind code = Kind::identity;
   std::size_t value_bytes = sizeof(float);  ///< or of double; 2 with a code
 
-  /// Of the values of tensors of that type: 16-bit values travel as they are.
+  /// The code of the values of tensors of that type: 16-bit values travel as they are.
   Kind code_of(DType dtype) const;
 
   std::uint64_t capacity() const;  ///< most entries of a message

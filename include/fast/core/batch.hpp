@@ -32,8 +32,8 @@ struct Batch {
   }
 };
 
-/// For models that learn one class label a sample. Throws Error(argument), beginning with `who`, on
-/// targets and on several labels a sample.
+/// A model that learns one class label a sample calls it. Throws Error(argument), beginning with
+/// `who`, on targets and on several labels a sample.
 void require_class_labels(const Batch& batch, std::string_view who);
 
 /// Memory that batches are made in ahead of their use, such as a device copies from. Calls come

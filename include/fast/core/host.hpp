@@ -21,7 +21,7 @@ std::size_t resident_memory_bytes();
 /// user's limit, the control group and the kernel's limit of mappings (two for a stack) allow.
 std::size_t most_threads();
 
-/// Of this machine or container.
+/// The name of this machine or container.
 std::string host_name();
 
 /// "1.5 GiB", "812 MiB", "640 bytes".

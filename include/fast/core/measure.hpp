@@ -39,7 +39,7 @@ struct Measure {
 inline constexpr std::size_t score_bins = 4096;
 std::size_t score_bin(double score);
 
-/// Without samples.
+/// A measure of no samples.
 Measure empty_area(std::string_view name);
 
 /// Adds each measure to the one of the same name. A measure that `to` lacks becomes its last one.

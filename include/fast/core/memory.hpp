@@ -15,8 +15,9 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
 }
 
 /// Asks the system for huge pages in memory of 4 MiB or more that nobody has touched yet; where
-/// they are not allowed, nothing changes. For shared memory: the settings of
-/// /sys/kernel/mm/transparent_hugepage/shmem_enabled, and every process that maps it asks.
+/// they are not allowed, nothing changes. The settings of
+/// /sys/kernel/mm/transparent_hugepage/shmem_enabled hold for shared memory, and every process that
+/// maps it asks.
 void ask_for_huge_pages(void* memory, std::size_t size_bytes);
 
 /// Zeroed host memory, aligned to 64 bytes, or to 2 MiB (with huge pages asked for) from 4 MiB on.

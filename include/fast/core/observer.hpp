@@ -91,7 +91,7 @@ struct MilestoneEvent {
 };
 std::string_view name(MilestoneEvent::Kind kind);
 
-/// The values of a tensor, for histograms. At most once an epoch.
+/// The values of a tensor, for histograms. It comes at most once an epoch.
 struct ValuesEvent {
   std::string_view name;          ///< valid during the call
   std::span<const float> values;  ///< valid during the call

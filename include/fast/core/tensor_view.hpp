@@ -34,8 +34,8 @@ struct TensorView {
   DType dtype = DType::f32;
   Role role = Role::parameter;
   Device device{};
-  /// In elements, one a side; empty: contiguous. Others than those of contiguous row-major memory
-  /// are refused where the tensor is read.
+  /// Strides in elements, one a side; empty: contiguous. Others than those of contiguous row-major
+  /// memory are refused where the tensor is read.
   std::vector<std::int64_t> strides{};
 
   /// Product of the shape; 1 for a scalar. Throws Error on negative sides or overflow.

@@ -20,7 +20,8 @@ enum class TargetKind { automatic, classes, numbers };
 
 struct LoadOptions {
   std::size_t limit = 0;  ///< reads the first `limit` samples of either part; 0: all
-  /// Of tables, arrays, tar shards and IDX files. 0: as many as the data shows; IDX labels: 10.
+  /// The number of classes of tables, arrays, tar shards and IDX files. 0: as many as the data
+  /// shows; IDX labels: 10.
   int classes = 0;
   std::filesystem::path system_root = "/usr/share/datasets";  ///< where named data sets lie
   TargetKind targets = TargetKind::automatic;     ///< of CSV and NumPy files, and of tar shards

@@ -34,9 +34,10 @@ class Loader {
   /// whose shards are those of the data set.
   Loader(Dataset dataset, Normalization normalization, WindowSampler sampler);
 
-  /// For training on a stream whose samples are as `form` says: the batches of `order`, shared with
-  /// the one who lets it begin. Samples that were removed or are malformed are left out of a batch,
-  /// which is smaller then and may be empty. Waits in batch() until the stream has come to its end.
+  /// Makes the batches of `order` from a stream whose samples are as `form` says. The caller that
+  /// lets the stream begin shares it. Samples that were removed or are malformed are left out of a
+  /// batch, which is smaller then and may be empty. Waits in batch() until the stream has come to
+  /// its end.
   Loader(Dataset form, Normalization normalization, std::shared_ptr<SampleStream> stream,
          std::shared_ptr<const StreamOrder> order);
 

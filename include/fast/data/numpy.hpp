@@ -23,11 +23,11 @@ namespace fast::data {
 ///
 /// Throws Error(data), naming the file and the array, for what is not one of these.
 
-/// Of the members of a .npz file.
+/// Reads the members of a .npz file.
 Splits read_npz(const std::filesystem::path& path, const LoadOptions& options);
-/// Of the files NAME.npy in a directory.
+/// Reads the files NAME.npy in a directory.
 Splits read_npy_directory(const std::filesystem::path& directory, const LoadOptions& options);
-/// Of the samples in one file; `options.target` names the file of the targets.
+/// Reads the samples in one file; `options.target` names the file of the targets.
 Splits read_npy(const std::filesystem::path& path, const LoadOptions& options);
 
 /// Some of the files that read_npy_directory() needs are there.

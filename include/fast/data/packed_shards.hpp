@@ -53,7 +53,7 @@ std::vector<std::filesystem::path> write_packed(
 /// Error(data), naming the file, for shards that differ in form and for a set that lacks one.
 Dataset open_packed(const std::vector<std::filesystem::path>& files);
 
-/// Of all values, as the descriptions have their sums. Throws as open_packed() does.
+/// The moments of all values, from the sums in the descriptions. Throws as open_packed() does.
 Normalization packed_moments(const std::vector<std::filesystem::path>& files);
 
 /// Reads all samples of a shard. The numbers of those whose sums differ.

@@ -11,7 +11,7 @@
 
 namespace fast::data {
 
-/// In pixels.
+/// The size of an image in pixels.
 struct ImageSize {
   std::int64_t rows = 0;
   std::int64_t columns = 0;

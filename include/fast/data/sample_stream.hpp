@@ -55,20 +55,21 @@ class StreamOrder {
   std::size_t rounds() const { return rounds_; }
 
   bool has_begun() const { return origin_.has_value(); }
-  /// Round `round` of epoch `epoch` takes samples from `number` on. Before the first batch.
+  /// Round `round` of epoch `epoch` takes samples from `number` on. Call it before the first batch.
   void begin(std::uint64_t number, std::size_t epoch, std::size_t round);
 
-  // After begin(). The first sample of a round, of all workers and of this one.
+  // The first sample of a round, of all workers and of this one. Call them after begin().
   std::uint64_t round_begin(std::size_t epoch, std::size_t round) const;
   std::uint64_t batch_begin(std::size_t epoch, std::size_t round) const;
-  /// After the last sample of the round.
+  /// The number after the last sample of the round.
   std::uint64_t round_end(std::size_t epoch, std::size_t round) const;
 
   // The sample with which epoch 0 would have begun; equal on all workers of a run.
   std::int64_t origin() const { return origin_.value_or(0); }
   void begin_at_origin(std::int64_t origin) { origin_ = origin; }
 
-  /// Of the stream whose samples have these numbers: SampleStream::identity(). Empty: not known.
+  /// The identity of the stream whose samples have these numbers: SampleStream::identity(). Empty:
+  /// not known.
   const std::string& stream() const { return stream_; }
   void set_stream(std::string identity) { stream_ = std::move(identity); }
 

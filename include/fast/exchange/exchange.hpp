@@ -64,7 +64,7 @@ inline constexpr std::int64_t unbounded_staleness = std::numeric_limits<std::int
 /// `measured` means messages: a slot may be written again before a slow link has sent it.
 enum class RemotePathChoice { measured, pull, two_sided };
 
-/// With an automatic threshold: used as long as a worker has shown too few signs of life.
+/// The automatic threshold as long as a worker has shown too few signs of life.
 inline constexpr Seconds suspect_after_at_first{5};
 
 /// How an exchange waits, and how it reaches other hosts.
@@ -114,7 +114,7 @@ struct Arrival {
 
 inline bool is_present(const Arrival& arrival) { return arrival.state == Arrival::State::present; }
 
-/// For Exchange::await: all of a payload.
+/// The argument of Exchange::await for all of a payload.
 inline constexpr std::size_t whole_payload = std::numeric_limits<std::size_t>::max();
 
 /// Publishes this worker's payloads and fetches those of its neighbors. Used by one thread. No call
@@ -149,8 +149,8 @@ class Exchange {
   /// The payloads of the round's sources, in their order. Blocks until each is there or left out.
   virtual std::vector<Arrival> fetch(std::int64_t round) = 0;
 
-  /// The same, but a payload may still be arriving from another host (staleness 0 only). Call
-  /// await() before reading it.
+  /// Fetches as fetch() does, but a payload may still be arriving from another host (staleness 0
+  /// only). Call await() before reading it.
   virtual std::vector<Arrival> fetch_early(std::int64_t round) { return fetch(round); }
 
   /// Blocks until the first `bytes` from the payload's vector 0 are there, or the whole payload.

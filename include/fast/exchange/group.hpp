@@ -41,15 +41,15 @@ class Group {
   int rank() const;          ///< with spares, the seat: see with_spares()
   int size() const;          ///< workers; spares do not count until they join
   std::string name() const;  ///< "local", "shared", "hybrid"
-  /// By rank, the lowest rank of its host (0 for all when they share one), for place() and
+  /// The lowest rank of the host of each rank (0 for all when they share one), for place() and
   /// graph::hierarchical().
   std::vector<int> hosts() const;
 
   /// Spares that were started with the workers and have not joined; see with_spares().
   int spares() const;
-  /// All ranks, spares among them, by their numbers. Without spares, this group.
+  /// All ranks, spares among them, by their numbers. It is this group if there are no spares.
   Group everyone() const;
-  /// The workers that began on the seats, without spares. Without spares, this group.
+  /// The workers that began on the seats, without spares. It is this group if there are no spares.
   Group founders() const;
   /// False for a spare that has no seat yet, and for a worker whose seat a spare has taken.
   bool has_seat() const;

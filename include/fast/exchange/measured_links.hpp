@@ -16,7 +16,7 @@ struct HostPairFigures {
   double bandwidth = 0;       ///< in each direction, while all their ranks send
 };
 
-/// Medians over the measured pairs of hosts. On one host, the figures of two of its ranks.
+/// Medians over the measured pairs of hosts. A single host has the figures of two of its ranks.
 struct MeasuredLinks {
   double latency_s = 0;         ///< one way
   double lone_bandwidth = 0;    ///< of one rank of a host that sends while the others do not
@@ -31,7 +31,7 @@ struct LinkMeasureOptions {
   /// No further measurement begins after this time. A round is not cut short: the total may be some
   /// times longer on links that are slow for it.
   Seconds budget{10};
-  /// Of one round of messages. A host that takes longer is named in the error.
+  /// The longest time of one round of messages. A host that takes longer is named in the error.
   Seconds answer_within{5};
 };
 

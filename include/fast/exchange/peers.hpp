@@ -69,10 +69,11 @@ class Results {
  public:
   virtual ~Results() = default;
   /// This worker's memory for a result, of the weights' size, or of vector 0 if no weights are
-  /// beside the message. After the last publication, when this worker's exchange is not used any
-  /// more.
+  /// beside the message. It is used after the last publication, when this worker's exchange is not
+  /// used any more.
   virtual std::span<std::byte> room() = 0;
-  /// Gives the system the memory of all publications but the last one. At the same time.
+  /// Gives the system the memory of all publications but the last one. It is called at the same
+  /// time.
   virtual void trim() = 0;
   /// Shows that, and what is in room() so far.
   virtual void show(const Reduced& reduced) = 0;

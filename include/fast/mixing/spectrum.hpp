@@ -21,9 +21,9 @@ struct Spectrum {
   bool converged = true;  ///< false: `gap` and `smallest_eigenvalue` are upper bounds
 };
 
-/// Of one matrix (schedules of period 1) or of one period's product. In closed form for stencils on
-/// a torus (O(N·degree·period)), by Lanczos' method for the rest. Throws Error(topology) when the
-/// rule does not fit the graph.
+/// The spectrum of one matrix (schedules of period 1) or of one period's product. Stencils on a
+/// torus have a closed form (O(N·degree·period)), Lanczos' method computes the rest. Throws
+/// Error(topology) when the rule does not fit the graph.
 Spectrum spectrum(const Schedule& schedule, WeightRule rule = WeightRule::automatic,
                   bool lazy = false);
 

@@ -15,9 +15,9 @@ struct MixingRow {
   std::vector<double> weights;  ///< along neighbors
 };
 
-/// O(degree) in time and memory. With `lazy`, or when the topology asks for it, the row of (I+W)/2.
-/// Throws Error(topology) when the rule does not fit
-/// the graph: metropolis on a directed one, given where no weights were given.
+/// O(degree) in time and memory. It is the row of (I+W)/2 with `lazy`, or when the topology asks
+/// for it. Throws Error(topology) when the rule does not fit the graph: metropolis on a directed
+/// one, given where no weights were given.
 MixingRow mixing_row(const Topology& topology, int worker, WeightRule rule = WeightRule::automatic,
                      bool lazy = false);
 

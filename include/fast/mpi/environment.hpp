@@ -42,7 +42,7 @@ class Environment {
   bool owner_ = false, failed_ = false;
   Seconds patience_{10};  ///< after a failure
   std::unique_ptr<Communicator> world_;
-  /// For the end alone: a rank that fails leaves while others may be in a call of world().
+  /// It is for the end alone: a rank that fails leaves while others may be in a call of world().
   std::unique_ptr<Communicator> leaving_;
 };
 
@@ -52,7 +52,7 @@ class Environment {
 int run(int& argc, char**& argv, const std::function<int(const Communicator& world)>& program);
 
 /// Whether the launcher asks this rank to leave training before its end (`fastrun --control`), for
-/// Worker::leave(). Costs two system calls. Without fastrun, false.
+/// Worker::leave(). Costs two system calls. It is false without fastrun.
 bool asked_to_leave();
 
 /// The first line of what the MPI library calls itself: "MPICH Version: 4.0.2".

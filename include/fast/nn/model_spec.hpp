@@ -200,7 +200,7 @@ std::size_t parameter_count(const ModelSpec& spec);
 /// All buffers (running statistics) likewise.
 std::vector<ParameterSpec> buffers(const ModelSpec& spec);
 
-/// For messages: "conv2d 16, kernel 5, stride 1, padding 0".
+/// A text for messages: "conv2d 16, kernel 5, stride 1, padding 0".
 std::string describe(const LayerSpec& layer);
 /// "[6x14x14]"
 std::string describe(const Shape& shape);

@@ -14,7 +14,7 @@
 namespace fast::nn {
 
 /// PyTorch's SGD without dampening: g += weight_decay·w; m = momentum·m + g; δ = -learning_rate·m.
-/// With `nesterov`, δ = -learning_rate·(g + momentum·m).
+/// `nesterov` makes δ = -learning_rate·(g + momentum·m).
 struct SgdOptions {
   double learning_rate = 0.05;
   double momentum = 0.9;    ///< in [0, 1)

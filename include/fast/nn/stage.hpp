@@ -68,7 +68,7 @@ class Stage {
   /// Returns the loss of this micro-batch; only the last stage has one. `batch` has its labels or
   /// targets. Throws Error(argument) if they do not fit.
   LossResult loss(std::size_t micro_batch, const Batch& batch);
-  /// Of the last loss(): the gradients of the mean loss with respect to the outputs.
+  /// The gradients of the mean loss of the last loss() with respect to the outputs.
   std::span<const T> loss_gradients() const { return loss_gradients_; }
 
   /// The next backward() begins new gradients.

@@ -13,7 +13,7 @@
 namespace fast::observe {
 
 struct TraceOptions {
-  /// Of the newest events. Older ones are overwritten, half of this at a time.
+  /// The size of the newest events. Older ones are overwritten, half of this at a time.
   std::size_t size_bytes = std::size_t{64} << 20U;
   /// Rounds outside of [first_round, last_round] are left out.
   std::int64_t first_round = 0;

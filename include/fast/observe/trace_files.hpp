@@ -23,7 +23,7 @@ struct MergedTrace {
 /// files that are no traces, Error(resource) when `to` cannot be written.
 MergedTrace merge_traces(const std::filesystem::path& directory, const std::filesystem::path& to);
 
-/// Where the time of a run went.
+/// The shares of a run's time.
 struct TraceSummary {
   struct Worker {
     std::int64_t rounds = 0;

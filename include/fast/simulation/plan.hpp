@@ -14,7 +14,7 @@
 
 namespace fast::simulation {
 
-/// What to compare.
+/// The exchanges that a plan compares.
 struct PlanOptions {
   /// Names or files; empty: planned_topologies(), or those of a rule that needs sites.
   std::vector<std::string> topologies;

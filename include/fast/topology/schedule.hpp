@@ -10,8 +10,8 @@
 
 namespace fast {
 
-/// The topology of every round, the same on all workers without talking. By value, immutable,
-/// thread-safe. A Topology is a schedule that never changes.
+/// The topology of every round, the same on all workers without talking. It is a value, immutable
+/// and thread-safe. A Topology is a schedule that never changes.
 class Schedule {
  public:
   using AtRound = std::function<Topology(std::int64_t round)>;

@@ -17,10 +17,10 @@ TopologyRule one_peer_exponential();
 /// and weights of its own. One period gives the exact average for any N. 1 ≤ k ≤ 63.
 TopologyRule base(int k);
 
-/// For hosts of m workers each. Workers average within hosts, and one worker of a host, its
-/// representative, reads the representative of one other host: one payload in and one out of each
-/// host in an exchange round. Base-2 among hosts names the partner of a host and the weight v of
-/// its mean. A cycle has the rounds
+/// A schedule for hosts of m workers each. Workers average within hosts, and one worker of a host,
+/// its representative, reads the representative of one other host: one payload in and one out of
+/// each host in an exchange round. Base-2 among hosts names the partner of a host and the weight v
+/// of its mean. A cycle has the rounds
 ///
 ///   A    all workers of a host take their mean: J/m,
 ///   B    representatives read each other with a weight w, k per host,
@@ -32,8 +32,8 @@ TopologyRule base(int k);
 /// be the partner's. B gives representatives (1-w)a + wb, and C gives all workers (v/w)((1-w)a +
 /// wb) + (1-v/w)a = (1-v)a + vb, which is Base-2 on the hosts' values; and Base-2 is exact on them.
 ///
-/// All weights are at least 0, and rows sum to 1. Columns sum to 1 in A and B. In C, columns of
-/// representatives sum to mv/(wk) and columns of the others to m(1 - v/w)/(m-k). Representatives
+/// All weights are at least 0, and rows sum to 1. Columns sum to 1 in A and B. The columns of
+/// representatives in C sum to mv/(wk), those of the others to m(1 - v/w)/(m-k). Representatives
 /// change from cycle to cycle: in a period of m cycles, each worker is one k times for each C.
 /// Hence columns sum to 1 on average over a period: v/w + (1 - v/w).
 ///

@@ -108,7 +108,7 @@ TopologyRule grid1d();
 TopologyRule grid2d(std::vector<int> sides = {});
 TopologyRule grid3d(std::vector<int> sides = {});
 /// Any offsets on a grid of any number of dimensions; empty sides: balanced_sides. `name` is
-/// followed by the sides in summaries. With weights, one an offset: a WeightedStencilGraph.
+/// followed by the sides in summaries. Weights, one an offset, make a WeightedStencilGraph.
 TopologyRule on_grid(std::string name, GridShape grid, Offsets offsets,
                      std::vector<double> weights = {});
 /// The nearest neighbors and those across corners, on a torus: 8 in two dimensions, 26 in three.

@@ -45,7 +45,7 @@ class Topology {
   /// summaries ("torus 2x2").
   Topology(std::string name, std::shared_ptr<const Graph> graph);
 
-  /// From lists of in-neighbors, in any order, in_neighbors[i] being those whom i reads. Throws
+  /// Takes lists of in-neighbors, in any order; in_neighbors[i] are those whom i reads. Throws
   /// Error(topology) when a list names its own worker, one that the run lacks, or one twice.
   Topology(std::string name, std::vector<std::vector<int>> in_neighbors);
 

@@ -23,7 +23,7 @@ struct Balance {
   std::string text() const;  ///< "even", "measured" or "1,2,4"
 };
 
-/// Of such a text. Throws Error(argument) on another one and on speeds that are not positive.
+/// Reads such a text. Throws Error(argument) on another one and on speeds that are not positive.
 Balance balance_from(std::string_view text);
 
 }  // namespace fast::train

@@ -96,7 +96,7 @@ class CheckpointWriter {
   void keep(const std::vector<TensorView>& tensors, const Metadata& metadata);
   void save_kept(std::int64_t round);
 
-  /// From the next checkpoint on, the run has so many workers. Files of workers in absent() are not
+  /// The run has so many workers from the next checkpoint on. Files of workers in absent() are not
   /// waited for; it is called from the writer's thread.
   void expect(int workers, std::function<std::vector<int>()> absent);
 

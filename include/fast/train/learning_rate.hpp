@@ -21,7 +21,7 @@ struct LearningRate {
 
   /// That counts in a run of so many epochs.
   double warmup_of(double epochs) const;
-  /// After `epochs_done` of `epochs`; fractions of epochs count.
+  /// The rate after `epochs_done` of `epochs`; fractions of epochs count.
   double at(double epochs_done, double epochs) const;
 };
 

@@ -34,7 +34,7 @@ struct ProgressState {
 /// characters long: the bar shrinks first, then the note goes, then the end is cut off.
 std::string progress_bar(const ProgressState& state, std::size_t width);
 
-/// The same without a bar, for logs.
+/// The line of progress_bar() without a bar, for logs.
 std::string progress_line(const ProgressState& state);
 
 /// How progress is shown. automatic: a bar if the stream is a terminal, or if fastrun shows it on

@@ -27,8 +27,8 @@ struct Summary {
   double test_accuracy_worst_worker = 0;
   double test_loss_mean_model = 0;  ///< per sample that can be read
   double consensus_distance = 0;    ///< sqrt(mean_i ‖x_i - x̄‖²)
-  /// Of all workers, over the training loop. Where the figures are those of one worker: of those
-  /// that lived, if they made as many rounds as that one.
+  /// The rate of all workers, over the training loop. Where the figures are those of one worker, it
+  /// is that of the workers that lived, if they made as many rounds as that one.
   double samples_per_second = 0;
   double wait_fraction = 0;                    ///< of the training loop: waiting for neighbors
   double publish_fraction = 0;                 ///< making the weights readable

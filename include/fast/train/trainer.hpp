@@ -50,8 +50,8 @@ struct CheckpointOptions {
 /// backend with in_slots().
 enum class Arena { fixed, rotating };
 
-/// What the data, the model and the optimizer are called in the opening table and in metrics.
-/// Empty ones are left out.
+/// The names of the data, the model and the optimizer in the opening table and in metrics. Empty
+/// ones are left out.
 struct RunNames {
   std::string data, model, optimizer;
   std::string layers{}, loss{};  ///< the text of a model's file; the loss by its name
@@ -71,10 +71,11 @@ struct TrainerOptions {
   data::Sharding shards;  ///< which worker trains on which samples
   /// Workers of different speeds. Not with skewed shards, with spares, or where no worker averages.
   Balance balance;
-  /// Above 0: in a round, a worker makes one optimizer step for each so many samples of its batch,
-  /// then averages. A shorter last step is scaled in proportion. So workers of larger batches make
-  /// more local steps, and each sample counts alike (docs/reference/algorithms.md). Not with an
-  /// all-reduce, a rotating arena, or rules with a momentum of their own.
+  /// The samples of an optimizer step. A worker makes the steps of its batch in a round, then
+  /// averages. 0: one step with the whole batch. A shorter last step is scaled in proportion. So
+  /// workers of larger batches make more local steps, and each sample counts alike
+  /// (docs/reference/algorithms.md). Not with an all-reduce, a rotating arena, or rules with a
+  /// momentum of their own.
   std::size_t step_samples = 0;
   /// So many samples are shuffled together, as data::WindowSampler does: for data in shards (empty:
   /// 10,000), and for data in memory if this is set. Empty, for data in memory: all are shuffled.
@@ -92,7 +93,7 @@ struct TrainerOptions {
   /// The baseline: averages gradients over all workers before every optimizer step, and no weights.
   bool all_reduce = false;
   Arena arena = Arena::fixed;
-  /// On several hosts: places the ranks in the topology so that more neighbors share a host.
+  /// Places the ranks of several hosts in the topology so that more neighbors share a host.
   /// Otherwise rank r is worker r.
   bool placement = true;
   /// The momentum of the backend's SGD, for the stability bound in the opening table. Empty:
@@ -121,7 +122,7 @@ struct TrainerOptions {
   /// worker, so that repeated runs of several workers may end with other models, at staleness 0,
   /// too. 0: the run ends with the last mean model.
   double validation = 0;
-  /// With validation: worker 0 ends training when the mean model has not improved for so many
+  /// Worker 0 ends training with validation when the mean model has not improved for so many
   /// epochs. Every other worker ends with the epoch in which it sees that. No worker waits, so
   /// workers may end in different rounds. 0: never. Not with rules that average over all workers.
   int patience = 0;

@@ -15,7 +15,7 @@ class Accelerator;
 class DeviceReplica {
  public:
   virtual ~DeviceReplica() = default;
-  /// From now on the mirror is kept by download() and upload() alone. For a Worker on
+  /// From now on the mirror is kept by download() and upload() alone. It is called for a Worker on
   /// device_parameters(), as often as one is made.
   virtual std::shared_ptr<Accelerator> accelerate() = 0;
   /// Those of Backend::parameters(), on the device.

@@ -36,7 +36,7 @@ class RotatingArena {
   }
   /// The end of a round that Worker::begin_round() began.
   void end_round(const PartUpdate<T>& update);
-  /// The same; the step's loss must be finite.
+  /// Ends a round as above; the step's loss must be finite.
   void end_round(double loss, const PartUpdate<T>& update);
 
  private:

@@ -1,4 +1,4 @@
-// For adapters of frameworks that keep their tensors elsewhere than in the worker's views.
+// Adapters use it whose frameworks keep their tensors elsewhere than in the worker's views.
 #pragma once
 
 #include <fast/worker/worker.hpp>

@@ -183,7 +183,7 @@ class Worker {
   /// The same in two halves, around the user's step.
   void begin_round();
   void end_round(const StepOptions& options = {});
-  /// The same; the step's loss must be finite.
+  /// Ends a round as above; the step's loss must be finite.
   void end_round(double loss, const StepOptions& options = {});
 
   /// Rounds finished. The largest number, so that loops over rounds end, in a spare that was not
@@ -214,8 +214,8 @@ class Worker {
   /// mean_model() does if the model has less than 4 KiB, or if a codec replaces the weights. With
   /// an empty `packed`, the distance alone; a second call may then ask for the mean.
   double reduce_models(std::span<std::byte> packed);
-  /// After await_finish(): gives the system the memory of all publications but the last one, which
-  /// the others still read. Of publications in host memory.
+  /// Gives the system the memory of all publications in host memory but the last one, which the
+  /// others still read. Call it after await_finish().
   void trim();
 
   /// Publishes the weights as they stand now (after loading some by hand). At staleness 0 every
