@@ -98,7 +98,7 @@ struct Arrival {
     present,   ///< `payload` may be read until complete(); call is_intact() after reading
     suspect,   ///< shows no sign of life; left out
     finished,  ///< has left training; left out
-    missed,    ///< continued without this worker (staleness 0): its payload of the round is gone
+    missed,    ///< continued without this worker: its payload is gone or does not count
     torn,      ///< set by the reader: changed during three reads; left out
   };
   int worker = 0;
@@ -158,7 +158,7 @@ class Exchange {
   virtual bool await(Arrival& /*arrival*/, std::size_t /*bytes*/) { return true; }
 
   /// The state of a neighbor without waiting: present, suspect or finished. At staleness 0 a
-  /// neighbor that has completed the round is present. Throws as fetch().
+  /// neighbor that has completed the round with this worker is present. Throws as fetch().
   virtual Arrival::State look(int /*neighbor*/, std::int64_t /*round*/) {
     return Arrival::State::present;
   }

@@ -88,6 +88,10 @@ class MirrorWriter {
   void extend(std::int64_t last_round);
   /// True when the status is new.
   bool set_status(WorkerStatus status);
+  /// Only looks bring it.
+  void set_seen_status(WorkerStatus status) {
+    board_.header(worker_).arriving.seen_status.store(static_cast<std::uint32_t>(status));
+  }
   /// Only looks bring it. One look follows the other, so that no older words replace newer ones.
   void set_reduced(const Reduced& reduced) { store_reduced(board_.header(worker_), reduced); }
   bool merge(const WorkerHeader& seen);

@@ -21,6 +21,7 @@ class SlotExchange : public Exchange {
 
   MutablePayload acquire() override { return writer_.acquire(); }
   void publish(std::int64_t round, bool with_weights = false) override {
+    reader_.before_publication(round);
     writer_.publish(round, with_weights);
   }
   Payload published() const override { return writer_.published(); }

@@ -51,9 +51,14 @@ void SlotPeers::work() {
   }
 }
 
+/// A worker of another host may have ended although publications of it are still on their way.
 PeerState SlotPeers::peer(int worker) const {
-  if (is_remote(worker)) look(worker);
-  return heartbeat_->look(worker);
+  if (!is_remote(worker)) return heartbeat_->look(worker);
+  look(worker);
+  PeerState state = heartbeat_->look(worker);
+  const auto seen = board_->header(worker).arriving.seen_status.load();
+  state.status = std::max(state.status, static_cast<WorkerStatus>(seen));
+  return state;
 }
 
 bool SlotPeers::is_suspect(int worker) const { return heartbeat_->is_suspect(worker); }

@@ -2,8 +2,14 @@
 
 #include <algorithm>
 
+#include "core/saturate.hpp"
+
 namespace fast::exchange {
 namespace {
+
+bool contains(const std::vector<int>& workers, int worker) {
+  return std::find(workers.begin(), workers.end(), worker) != workers.end();
+}
 
 Arrival::State arrival_state_of(PeerWaiter::Outcome outcome) {
   switch (outcome) {
@@ -25,7 +31,8 @@ SlotReader::SlotReader(std::shared_ptr<const SlotBoard> board, int rank, EdgePla
       plan_(std::move(plan)),
       waiter_(waiter),
       staleness_(staleness),
-      last_read_(static_cast<std::size_t>(board_->workers())) {}
+      last_read_(static_cast<std::size_t>(board_->workers())),
+      absent_(static_cast<std::size_t>(board_->workers())) {}
 
 bool SlotReader::is_recent(std::int64_t first, std::int64_t last, std::int64_t round) const {
   if (exact()) return first <= round && round <= last;
@@ -95,20 +102,46 @@ bool SlotReader::await(Arrival& arrival, std::size_t bytes) {
   return outcome == PeerWaiter::Outcome::ready && !replaced;
 }
 
+bool SlotReader::has_completed(int worker, std::int64_t round) const {
+  return has_consumed(board_->header(worker).reading.consumed, round);
+}
+
+void SlotReader::before_publication(std::int64_t round) {
+  if (!exact() || round < 0) return;
+  ahead_.clear();
+  for (const int reader : plan_(round).destinations)
+    if (has_completed(reader, round)) ahead_.push_back(reader);
+}
+
+/// A source that does not read this worker may be ahead of it.
+bool SlotReader::has_left_out(int source, const RoundEdges& edges) const {
+  return contains(ahead_, source) && contains(edges.destinations, source);
+}
+
+/// True if it has completed a later round for which it would have needed a publication of this
+/// worker, which has published for `round` and not yet for the next one.
+bool SlotReader::goes_on_alone(int source, std::int64_t round) const {
+  const std::int64_t needed = saturating_sum<std::int64_t>(round + 1, staleness_);
+  return has_completed(source, needed) && contains(plan_(needed).destinations, source);
+}
+
 std::vector<Arrival> SlotReader::fetch(std::int64_t round, bool early) {
   const RoundEdges edges = plan_(round);
   std::vector<Arrival> arrivals;
   arrivals.reserve(edges.sources.size());
-  for (const int source : edges.sources) arrivals.push_back(fetch(source, round, early && exact()));
+  for (const int source : edges.sources) {
+    arrivals.push_back(fetch(source, edges, round, early && exact()));
+    absent_[static_cast<std::size_t>(source)] = !is_present(arrivals.back());
+  }
   return arrivals;
 }
 
-Arrival SlotReader::fetch(int source, std::int64_t round, bool early) {
+Arrival SlotReader::fetch(int source, const RoundEdges& edges, std::int64_t round, bool early) {
   Arrival arrival;
   arrival.worker = source;
-  bool missed = false;
+  bool missed = has_left_out(source, edges);
   const auto ready = [&] {
-    if (find(arrival, round) || (early && find_arriving(arrival, round))) return true;
+    if (missed || find(arrival, round) || (early && find_arriving(arrival, round))) return true;
     // At staleness 0: a worker that suspects this one does not wait for it.
     missed = exact() && board_->has_skipped(source, round);
     return missed;
@@ -119,19 +152,27 @@ Arrival SlotReader::fetch(int source, std::int64_t round, bool early) {
   return arrival;
 }
 
+/// At staleness 0, a neighbor that was there in the latest round waits for this worker. There is
+/// nothing to check, and the edges of later rounds may still change. Above 0, a publication that
+/// was left out once stays so: its worker may have finished, and its status may still be on its
+/// way. The last publication of a worker that has left is combined once, not again and again.
 void SlotReader::note_read(Arrival& arrival, std::int64_t round) {
   auto& last = last_read_[static_cast<std::size_t>(arrival.worker)];
   arrival.fresh = arrival.sequence > last;
   last = std::max(last, arrival.sequence);
-  // The last publication of a worker that has left is combined once, not again and again.
+  const bool was_absent = absent_[static_cast<std::size_t>(arrival.worker)];
   if (!exact() && !arrival.fresh) arrival.state = look(arrival.worker, round);
+  const bool was_left_out = !exact() && !arrival.fresh && was_absent;
+  const bool may_go_on = !exact() || was_absent;
+  if (!is_present(arrival)) return;
+  if (was_left_out || (may_go_on && goes_on_alone(arrival.worker, round)))
+    arrival.state = Arrival::State::missed;
 }
 
 Arrival::State SlotReader::look(int source, std::int64_t round) {
   const Arrival::State state =
       arrival_state_of(waiter_.check(source, "looking at a neighbor", round));
-  const auto& consumed = board_->header(source).reading.consumed;
-  const bool took_part = exact() && has_consumed(consumed, round);
+  const bool took_part = exact() && has_completed(source, round) && !contains(ahead_, source);
   return took_part ? Arrival::State::present : state;
 }
 

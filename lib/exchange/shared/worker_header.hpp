@@ -52,6 +52,8 @@ struct WorkerHeader {
     std::atomic<std::int64_t> first, until;  ///< rounds; none if until < first
     std::atomic<std::uint64_t> bytes;        ///< of the slot, from its beginning
     std::atomic<std::uint64_t> parts;        ///< that have arrived, of all publications
+    /// As of the latest look. Life's status of a neighbor changes later, after its publications.
+    std::atomic<std::uint32_t> seen_status;
   } arriving;
   /// See Reduced.
   struct alignas(cache_line_bytes) Result {

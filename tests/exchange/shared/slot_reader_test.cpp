@@ -44,3 +44,90 @@ TEST_CASE("a read is intact until its slot may have been written again") {
     CHECK_FALSE(pair.reader.is_intact(arrival));
   }
 }
+
+namespace {
+
+/// Two workers that read each other, and where worker 0 has gone on without worker 1.
+struct BothWays : WriterAndReader {
+  using WriterAndReader::WriterAndReader;
+  static RoundEdges both(std::int64_t /*round*/) { return {{0}, {0}}; }
+  SlotReader other{pair.board, testing::Pair::reader_rank, both, reader_waits, bound};
+
+  /// Worker 0 has made all rounds below that.
+  void complete(std::int64_t rounds) const {
+    acknowledge(pair.board->header(testing::Pair::writer_rank).reading.consumed, rounds);
+  }
+  Arrival::State state_in(std::int64_t round) {
+    other.before_publication(round);
+    return other.fetch(round, false).front().state;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a publication of a round that was completed without the reader does not count") {
+  BothWays pair(0);
+  for (std::int64_t round = 0; round < 3; ++round) pair.publish(round);
+  pair.complete(1);
+  CHECK(pair.state_in(0) == Arrival::State::missed);
+  CHECK(pair.state_in(1) == Arrival::State::present);
+  pair.complete(3);  // both workers have made round 1
+  CHECK(pair.state_in(2) == Arrival::State::missed);
+}
+
+TEST_CASE("a neighbor that completes the round after this worker's publication takes part in it") {
+  BothWays pair(0);
+  pair.publish(0);
+  pair.publish(1);
+  pair.other.before_publication(0);
+  pair.complete(1);
+  CHECK(pair.other.fetch(0, false).front().state == Arrival::State::present);
+  CHECK(pair.other.look(0, 0) == Arrival::State::present);
+  pair.complete(2);
+  pair.other.before_publication(1);
+  CHECK(pair.other.fetch(1, false).front().state == Arrival::State::missed);
+}
+
+TEST_CASE("a source that does not read this worker may be ahead of it") {
+  WriterAndReader pair(0);
+  for (std::int64_t round = 0; round < 3; ++round) pair.publish(round);
+  acknowledge(pair.pair.board->header(testing::Pair::writer_rank).reading.consumed, 3);
+  for (std::int64_t round = 0; round < 3; ++round) {
+    pair.reader.before_publication(round);
+    CHECK(pair.fetch(round).state == Arrival::State::present);
+  }
+}
+
+TEST_CASE("a reader that has left this worker out and has finished takes no part any more") {
+  BothWays pair(0);
+  pair.complete(5);
+  pair.writer_peers.announce(WorkerStatus::finished);
+  pair.other.before_publication(3);
+  CHECK(pair.other.look(0, 3) == Arrival::State::finished);
+  pair.complete(3);
+  pair.other.before_publication(3);
+  pair.complete(4);
+  CHECK(pair.other.look(0, 3) == Arrival::State::present);
+}
+
+TEST_CASE("above staleness 0 publications do not count that were made too far ahead") {
+  BothWays pair(2);
+  pair.publish(10);
+  pair.complete(10);  // round 9 needs a publication of round 7 or later
+  CHECK(pair.state_in(6) == Arrival::State::missed);
+  CHECK(pair.state_in(7) == Arrival::State::missed);  // it was left out before
+  pair.publish(11);
+  CHECK(pair.state_in(7) == Arrival::State::present);
+  pair.publish(12);
+  pair.complete(12);
+  pair.writer_peers.announce(WorkerStatus::finished);
+  CHECK(pair.state_in(8) == Arrival::State::missed);
+  CHECK(pair.state_in(9) == Arrival::State::finished);
+}
+
+TEST_CASE("without a bound of staleness every publication counts") {
+  BothWays pair(unbounded_staleness);
+  pair.publish(1000);
+  pair.complete(1000);
+  CHECK(pair.state_in(0) == Arrival::State::present);
+}

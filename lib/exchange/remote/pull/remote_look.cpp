@@ -11,6 +11,7 @@ bool RemoteLook::advance(bool is_followed) {
   if (state_ == State::ended || !header_.test()) return false;
   mirror_.merge(header_.header());
   mirror_.set_reduced(reduced_of(header_.header()));
+  mirror_.set_seen_status(status_of(header_.header()));
   if (!is_followed) mirror_.set_status(status_of(header_.header()));
   state_ = State::ended;
   return true;
