@@ -66,7 +66,7 @@ Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions
   const bool keeps_copy =
       several_hosts && options.remote_path == RemotePathChoice::pull && options.staleness != 0;
   auto board = std::make_shared<const SlotBoard>(
-      allocate(SlotLayout(shape, keeps_copy).part_bytes(), deadline), shape, keeps_copy);
+      impl_->allocate_board(SlotLayout(shape, keeps_copy), deadline), shape, keeps_copy);
   impl_->note_link(board);
   board->header(rank()).constant.magic.store(board_magic, std::memory_order_relaxed);
   const auto heartbeat = std::make_shared<Heartbeat>(board, rank(), options.suspect_after);

@@ -40,6 +40,11 @@ class GroupImpl {
   virtual std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
                                               std::string_view purpose) = 0;
   virtual Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) = 0;
+  /// Collective. As allocate(), for a board. In parts of workers of other hosts only the headers
+  /// can be accessed, until SlotBoard::provide_mirror has been called.
+  virtual Region allocate_board(const exchange::SlotLayout& layout, const Deadline& deadline) {
+    return allocate(layout.part_bytes(), deadline);
+  }
   /// Collective. Access to workers of other hosts; null if there are none.
   virtual std::shared_ptr<exchange::RemoteAccess> connect(
       const std::shared_ptr<const exchange::SlotBoard>&, const EdgePlan&, const ExchangeOptions&) {

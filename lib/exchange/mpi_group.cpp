@@ -3,6 +3,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/exchange/group.hpp>
+#include <set>
 
 #include "exchange/collective/mpi_reducer.hpp"
 #include "exchange/device/window_reads.hpp"
@@ -18,12 +19,16 @@ namespace {
 
 constexpr Seconds start_up_deadline{300};
 
-/// Memory for the mirrors of remote workers. The system provides a page at its first write.
+/// The neighbors in so many rounds have memory for their mirrors from the start on, where a lack of
+/// memory ends all workers. Others get it when they are first read.
+constexpr std::int64_t rounds_at_start = 64;
+
+/// Address space for the mirrors of remote workers, zeroed where provide() has been called: a
+/// system may count memory that nobody uses yet (vm.overcommit_memory=2).
 class MirrorMemory {
  public:
   explicit MirrorMemory(std::size_t size_bytes) : size_(size_bytes) {
-    data_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    data_ = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     require(
         data_ != MAP_FAILED, ErrorKind::resource,
         "Group: the system refused {} bytes of address space for the mirrors of remote workers; "
@@ -34,6 +39,12 @@ class MirrorMemory {
   MirrorMemory& operator=(const MirrorMemory&) = delete;
   ~MirrorMemory() { munmap(data_, size_); }
   std::byte* data() const { return static_cast<std::byte*>(data_); }
+  void provide(std::size_t offset, std::size_t bytes) const {
+    require(mprotect(data() + offset, bytes, PROT_READ | PROT_WRITE) == 0, ErrorKind::resource,
+            "Group: the system refused {} bytes of memory for the mirror of a remote worker; raise "
+            "the limit (ulimit -d; vm.overcommit_ratio)",
+            bytes);
+  }
 
  private:
   std::size_t size_;
@@ -74,27 +85,11 @@ class MpiGroup : public GroupImpl {
   }
 
   Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) override {
-    struct Owner {
-      std::unique_ptr<mpi::SharedWindow> window;
-      std::unique_ptr<MirrorMemory> mirrors;
-    };
-    mpi::free_retired(communicator_, deadline);
-    const std::size_t part_bytes = round_up(bytes_per_worker, page_bytes);
-    auto owner = std::make_shared<Owner>();
-    require_on_all_hosts(deadline, [&] {
-      owner->window = std::make_unique<mpi::SharedWindow>(host_, part_bytes, deadline);
-    });
-    const auto elsewhere = static_cast<std::size_t>(size() - host_.size());
-    if (elsewhere > 0) owner->mirrors = std::make_unique<MirrorMemory>(elsewhere * part_bytes);
-    Region region;
-    std::size_t mirror = 0;
-    for (const int index : index_on_host_) {
-      region.parts.push_back(index >= 0 ? owner->window->part(index)
-                                        : owner->mirrors->data() + part_bytes * mirror++);
-    }
-    region.part_bytes = part_bytes;
-    region.owner = std::move(owner);
-    return region;
+    return allocate(bytes_per_worker, bytes_per_worker, deadline);
+  }
+
+  Region allocate_board(const exchange::SlotLayout& layout, const Deadline& deadline) override {
+    return allocate(layout.part_bytes(), layout.slot_offset(0), deadline);
   }
 
   std::shared_ptr<exchange::RemoteAccess> connect(
@@ -104,6 +99,9 @@ class MpiGroup : public GroupImpl {
     std::vector<bool> is_remote;
     for (const int index : index_on_host_) is_remote.push_back(index < 0);
     const Deadline deadline(options.deadline);
+    require_on_all_hosts(deadline, [&] {
+      for (const int source : remote_sources(plan)) board->provide_mirror(source);
+    });
     exchange::RemoteWays ways;
     ways.window = std::make_unique<mpi::RemoteWindow>(
         communicator_, reinterpret_cast<std::byte*>(&board->header(rank())),
@@ -158,8 +156,52 @@ class MpiGroup : public GroupImpl {
   }
 
  private:
-  /// Collective. `allocate` may fail on all ranks of a host. Then it fails on all ranks, and rank 0
-  /// says why.
+  /// Of the mirrors of remote workers, only the first `mirror_bytes` of each have memory.
+  Region allocate(std::size_t bytes_per_worker, std::size_t mirror_bytes,
+                  const Deadline& deadline) {
+    struct Owner {
+      std::unique_ptr<mpi::SharedWindow> window;
+      std::unique_ptr<MirrorMemory> mirrors;
+    };
+    mpi::free_retired(communicator_, deadline);
+    const std::size_t part_bytes = round_up(bytes_per_worker, page_bytes);
+    const auto elsewhere = static_cast<std::size_t>(size() - host_.size());
+    auto owner = std::make_shared<Owner>();
+    require_on_all_hosts(deadline, [&] {
+      owner->window = std::make_unique<mpi::SharedWindow>(host_, part_bytes, deadline);
+    });
+    require_on_all_hosts(deadline, [&] {
+      if (elsewhere > 0) owner->mirrors = std::make_unique<MirrorMemory>(elsewhere * part_bytes);
+      for (std::size_t mirror = 0; mirror < elsewhere; ++mirror)
+        owner->mirrors->provide(mirror * part_bytes, mirror_bytes);
+    });
+    Region region;
+    std::size_t mirror = 0;
+    for (const int index : index_on_host_) {
+      region.parts.push_back(index >= 0 ? owner->window->part(index)
+                                        : owner->mirrors->data() + part_bytes * mirror++);
+    }
+    region.part_bytes = part_bytes;
+    region.owner = std::move(owner);
+    return region;
+  }
+
+  /// Of the first rounds. A round whose edges are an error is one when it comes.
+  std::set<int> remote_sources(const EdgePlan& plan) const {
+    std::set<int> sources;
+    try {
+      for (std::int64_t round = 0; round < rounds_at_start; ++round) {
+        for (const int source : plan(round).sources)
+          if (index_on_host_[static_cast<std::size_t>(source)] < 0) sources.insert(source);
+      }
+    } catch (const Error&) {
+      return sources;
+    }
+    return sources;
+  }
+
+  /// Collective. `allocate` may fail on some ranks. Then it fails on all ranks, and rank 0 says
+  /// why.
   template <class Allocate>
   void require_on_all_hosts(const Deadline& deadline, const Allocate& allocate) const {
     if (!several_hosts_) return allocate();
@@ -167,11 +209,13 @@ class MpiGroup : public GroupImpl {
     try {
       allocate();
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::resource && error.kind() != ErrorKind::peer_failed) throw;
+      if (error.kind() == ErrorKind::deadline) throw;  // the others are gone
       why = error.what();
     }
-    for (const std::string& text : communicator_.all_gather(why, deadline, "Group: allocating"))
-      require(text.empty(), rank() == 0 ? ErrorKind::resource : ErrorKind::peer_failed, "{}", text);
+    const auto all = communicator_.all_gather(why, deadline, "Group: allocating");
+    const ErrorKind kind = rank() == 0 ? ErrorKind::resource : ErrorKind::peer_failed;
+    for (std::size_t worker = 0; worker < all.size(); ++worker)
+      require(all[worker].empty(), kind, "{} (found by worker {})", all[worker], worker);
   }
 
   mpi::Communicator communicator_;

@@ -1,12 +1,16 @@
 // A mirror that is read while it is written: payloads on their way from another host.
+#include <sys/mman.h>
+
 #include <fast/core/error.hpp>
 
+#include <optional>
 #include <thread>
 
 #include "exchange/pair.hpp"
 #include "exchange/remote/replicator.hpp"
 #include "exchange/shared/slot_peers.hpp"
 #include "support/catch.hpp"
+#include "support/data_memory.hpp"
 
 using namespace fast;
 using namespace fast::exchange;
@@ -82,4 +86,55 @@ TEST_CASE("what comes is for its rounds alone, and only for those who ask early"
   CHECK(reader.fetch_early(4).front().arriving != 0);
   mirror.begin();  // of unknown rounds
   CHECK_THROWS_AS(reader.fetch_early(4), Error);
+}
+
+namespace {
+
+/// The mirror of one worker, of whose header alone there is memory.
+struct Reserved {
+  PayloadShape shape{bytes, 1, 2, 2 * bytes};
+  SlotLayout layout{shape, true};
+  std::size_t part_bytes = round_up(layout.part_bytes(), page_bytes);
+  std::byte* part = static_cast<std::byte*>(
+      mmap(nullptr, part_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  std::optional<SlotBoard> board;
+
+  Reserved() {
+    REQUIRE(part != MAP_FAILED);
+    REQUIRE(mprotect(part, layout.slot_offset(0), PROT_READ | PROT_WRITE) == 0);
+    board.emplace(Region{{part}, part_bytes, nullptr}, shape, true);
+  }
+  Reserved(const Reserved&) = delete;
+  Reserved& operator=(const Reserved&) = delete;
+  ~Reserved() { munmap(part, part_bytes); }
+};
+
+}  // namespace
+
+TEST_CASE("a mirror takes memory for three messages when the first one comes") {
+  const Reserved reserved;
+  const std::size_t before = testing::data_bytes(), pages = 2 * page_bytes * slot_count;
+  MirrorWriter mirror(*reserved.board, 0);
+  CHECK(mirror.set_status(WorkerStatus::running));
+  mirror.begin();
+  const std::size_t message = reserved.layout.message_bytes();
+  CHECK(testing::data_bytes() - before <= slot_count * message + pages);
+  mirror.publish(0, 0);
+  for (std::int64_t round = 1; round <= 4; ++round) {
+    std::memset(mirror.begin(), 1, message);
+    mirror.publish(round, round);
+  }
+  CHECK(testing::whole(reserved.board->payload(0, 5).data, bytes));
+}
+
+TEST_CASE("a mirror for which there is no memory is an error at the first message") {
+  const Reserved reserved;
+  MirrorWriter mirror(*reserved.board, 0);
+  const testing::MoreDataAtMost limit(bytes);
+  if (!limit.refuses(reserved.layout.message_bytes() * slot_count)) {
+    WARN("skipped: this system ignores RLIMIT_DATA");
+    return;
+  }
+  for (int attempt = 0; attempt < 2; ++attempt) CHECK_THROWS_AS(mirror.begin(), Error);
+  CHECK(state_of(reserved.board->header(0)).sequence == 0);
 }

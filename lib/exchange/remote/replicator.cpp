@@ -42,6 +42,8 @@ PeerCounters PeerCounters::of(const WorkerHeader& header) {
 }
 
 std::byte* MirrorWriter::begin(std::int64_t first_round, std::int64_t last_round) {
+  if (!is_provided_) board_.provide_mirror(worker_);
+  is_provided_ = true;
   begin_writing(board_.round(worker_, mirrored_ + 1));
   auto& arriving = board_.header(worker_).arriving;
   arriving.version.fetch_add(1);

@@ -75,7 +75,8 @@ class MirrorWriter {
  public:
   MirrorWriter(const SlotBoard& board, int worker) : board_(board), worker_(worker) {}
   /// The slot to write next. Readers of its old content find out. Readers may follow the arrival of
-  /// a payload for the rounds given.
+  /// a payload for the rounds given. The first call provides the mirror's memory, and throws
+  /// Error(resource) if there is none.
   std::byte* begin(std::int64_t first_round = 0, std::int64_t last_round = -1);
   /// The first `bytes` of the slot are there.
   void arrived(std::size_t bytes);
@@ -99,6 +100,7 @@ class MirrorWriter {
  private:
   const SlotBoard& board_;
   int worker_;
+  bool is_provided_ = false;    ///< the mirror's memory
   std::uint64_t mirrored_ = 0;  ///< publications made in the mirror
 };
 

@@ -56,6 +56,7 @@ bool PeerWaiter::is_suspect(int worker, std::int64_t round) {
 }
 
 PeerWaiter::Outcome PeerWaiter::check(int worker, std::string_view operation, std::int64_t round) {
+  heartbeat_->board()->require_mirror(worker);
   const WorkerStatus status = state_of(heartbeat_->board()->header(worker)).status;
   if (has_ended(status)) return Outcome::finished;
   if (status == WorkerStatus::failed) {

@@ -1,14 +1,41 @@
 #include "exchange/shared/slot_board.hpp"
 
+#include <sys/mman.h>
+
 #include <fast/core/error.hpp>
 
 namespace fast::exchange {
 
 SlotBoard::SlotBoard(Region region, const PayloadShape& shape, bool keeps_copy)
-    : region_(std::move(region)), layout_(shape, keeps_copy) {
+    : region_(std::move(region)),
+      layout_(shape, keeps_copy),
+      refused_(std::make_unique<std::atomic<bool>[]>(region_.parts.size())) {
   require(region_.part_bytes >= layout_.part_bytes(), ErrorKind::internal,
           "SlotBoard: a part has {} bytes, {} are required", region_.part_bytes,
           layout_.part_bytes());
+}
+
+/// What lies between the messages is never sent to other hosts. All of them have memory or none.
+void SlotBoard::provide_mirror(int worker) const {
+  require_mirror(worker);
+  std::byte* part = region_.parts[static_cast<std::size_t>(worker)];
+  for (std::uint64_t sequence = 0; sequence < slot_count; ++sequence) {
+    const std::size_t offset = layout_.slot_offset(sequence);
+    const std::size_t begin = offset / page_bytes * page_bytes;
+    const std::size_t size = round_up(offset + layout_.message_bytes(), page_bytes) - begin;
+    if (mprotect(part + begin, size, PROT_READ | PROT_WRITE) == 0) continue;
+    const std::size_t slots = layout_.slot_offset(0);
+    mprotect(part + slots, begin - slots, PROT_NONE);
+    refused_[static_cast<std::size_t>(worker)] = true;
+    require_mirror(worker);
+  }
+}
+
+void SlotBoard::require_mirror(int worker) const {
+  require(!refused_[static_cast<std::size_t>(worker)], ErrorKind::resource,
+          "Group: the system refused {} bytes of memory for what worker {} of another host sends; "
+          "raise the limit (ulimit -d; vm.overcommit_ratio) or train a smaller model",
+          slot_count * layout_.message_bytes(), worker);
 }
 
 std::vector<int> SlotBoard::failed() const {

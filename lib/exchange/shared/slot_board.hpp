@@ -4,6 +4,7 @@
 
 #include <fast/exchange/group.hpp>
 
+#include <memory>
 #include <vector>
 
 #include "exchange/shared/slot_layout.hpp"
@@ -39,6 +40,13 @@ class SlotBoard {
   std::byte* slot(int worker, std::uint64_t sequence) const {
     return region_.parts[static_cast<std::size_t>(worker)] + layout_.slot_offset(sequence);
   }
+  /// Provides the memory of the messages in that worker's mirror, zeroed at first, if it is not
+  /// there yet. Call it before anything is written to the mirror's slots: until then they may not
+  /// be accessed. The system counts that memory now, and gives pages when they are first written.
+  /// Throws Error(resource) if the system refuses it, then and in every later call.
+  void provide_mirror(int worker) const;
+  /// Throws that error if provide_mirror() has thrown it. Any thread may call it.
+  void require_mirror(int worker) const;
   std::byte* kept(int worker) const {
     return region_.parts[static_cast<std::size_t>(worker)] + layout_.kept_offset();
   }
@@ -60,6 +68,7 @@ class SlotBoard {
  private:
   Region region_;
   SlotLayout layout_;
+  std::unique_ptr<std::atomic<bool>[]> refused_;  ///< by worker: its mirror's memory
 };
 
 }  // namespace fast::exchange

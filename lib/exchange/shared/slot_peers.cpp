@@ -53,6 +53,7 @@ void SlotPeers::work() {
 
 /// A worker of another host may have ended although publications of it are still on their way.
 PeerState SlotPeers::peer(int worker) const {
+  board_->require_mirror(worker);
   if (!is_remote(worker)) return heartbeat_->look(worker);
   look(worker);
   PeerState state = heartbeat_->look(worker);
