@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <set>
 
-#include "exchange/failure_detector.hpp"
+#include "membership/failure_detector.hpp"
 #include "ranks.hpp"
 
 using namespace fast;
@@ -117,13 +117,13 @@ class Rank {
 
 /// Heartbeats of a worker, each `jitter_ms` late at most, in their order. Time is played.
 void play(const Options& o) {
-  constexpr double beat_s = 1 / exchange::beats_per_second;
+  constexpr double beat_s = 1 / membership::beats_per_second;
   Notes notes(o.out, 0);
   Rng rng(o.seed);
   double now = 0;
   std::uint64_t beats = 0;
   for (int death = 1; death <= o.deaths; ++death) {
-    exchange::FailureDetector detector(2, o.threshold());
+    membership::FailureDetector detector(2, o.threshold());
     PeerState seen;
     double sent = now + beat_s * rng.uniform(), arrives = sent;
     const double dies = now + 60 + beat_s * rng.uniform();

@@ -6,7 +6,7 @@
 #   scripts/asan_and_tsan.sh all [CTEST OPTIONS]    all unit tests under the first two, with all checks
 set -euo pipefail
 cd "$(dirname "$0")/.."
-threads=(mixing_kernels_test exchange_test worker_test soak_test)
+threads=(mixing_kernels_test exchange_test membership_test worker_test soak_test)
 memory=("${threads[@]}" codec_test core_test observe_test topology_test worker_parts_test)
 any_of() { # ctest's pattern for these names, and for their parts
   local IFS='|'

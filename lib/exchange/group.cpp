@@ -6,8 +6,8 @@
 
 #include "exchange/collective/slot_reducer.hpp"
 #include "exchange/group_impl.hpp"
-#include "exchange/seats/seat_keeper.hpp"
 #include "exchange/shared/slot_exchange.hpp"
+#include "membership/members.hpp"
 
 namespace fast {
 
@@ -28,17 +28,17 @@ Group Group::founders() const {
   return first == nullptr ? *this : *first;
 }
 bool Group::has_seat() const {
-  const auto seats = impl_->seats();
-  return !seats || seats->table().has_seat();
+  const auto members = impl_->members();
+  return !members || members->map().has_seat();
 }
 std::vector<int> Group::replaced() const {
-  const auto seats = impl_->seats();
-  return seats ? seats->table().taken() : std::vector<int>{};
+  const auto members = impl_->members();
+  return members ? members->map().taken() : std::vector<int>{};
 }
 
 std::vector<int> Group::joined() const {
-  const auto seats = impl_->seats();
-  return seats ? seats->joined() : std::vector<int>{};
+  const auto members = impl_->members();
+  return members ? members->map().joined() : std::vector<int>{};
 }
 
 std::vector<std::string> Group::all_gather(std::string_view bytes, const Deadline& deadline,

@@ -5,14 +5,14 @@
 
 #include "exchange/collective/deaths.hpp"
 #include "exchange/device/staged.hpp"
-#include "exchange/notes.hpp"
 #include "exchange/remote/remote_access.hpp"
 #include "exchange/shared/slot_board.hpp"
+#include "membership/datagrams.hpp"
 
 namespace fast {
 
-namespace exchange {
-class SeatKeeper;
+namespace membership {
+class Members;
 }
 
 /// As Group has the functions of the same name.
@@ -34,7 +34,7 @@ class GroupImpl {
   /// Null without spares.
   virtual const Group* everyone() const { return nullptr; }
   virtual const Group* founders() const { return nullptr; }
-  virtual std::shared_ptr<exchange::SeatKeeper> seats() const { return nullptr; }
+  virtual std::shared_ptr<membership::Members> members() const { return nullptr; }
   /// What this rank allocates from now on may stay unused: the system shall give no pages for it.
   virtual void leave_untouched() {}
   virtual std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
@@ -57,7 +57,8 @@ class GroupImpl {
     return nullptr;
   }
   /// Collective. Null if there are no other hosts.
-  virtual std::unique_ptr<Notes> open_notes(std::size_t /*size_bytes*/, const Deadline&) {
+  virtual std::unique_ptr<membership::Datagrams> open_datagrams(std::size_t /*size_bytes*/,
+                                                                const Deadline&) {
     return nullptr;
   }
   virtual bool some_are_gone() const { return false; }

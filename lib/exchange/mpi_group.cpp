@@ -8,7 +8,7 @@
 #include "exchange/collective/mpi_reducer.hpp"
 #include "exchange/device/window_reads.hpp"
 #include "exchange/group_impl.hpp"
-#include "exchange/mpi_notes.hpp"
+#include "exchange/mpi_datagrams.hpp"
 #include "exchange/remote/remote_mirror.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/launcher.hpp"
@@ -128,9 +128,10 @@ class MpiGroup : public GroupImpl {
     return std::make_shared<exchange::WindowReads>(std::make_unique<mpi::RemoteWindow>(
         communicator_, part, size_bytes, std::move(keep), deadline));
   }
-  std::unique_ptr<Notes> open_notes(std::size_t size_bytes, const Deadline& deadline) override {
+  std::unique_ptr<membership::Datagrams> open_datagrams(std::size_t size_bytes,
+                                                        const Deadline& deadline) override {
     if (!several_hosts_) return nullptr;
-    return std::make_unique<exchange::MpiNotes>(communicator_, size_bytes, deadline);
+    return std::make_unique<exchange::MpiDatagrams>(communicator_, size_bytes, deadline);
   }
   bool some_are_gone() const override { return mpi::some_rank_has_ended(); }
   bool knows_ends() const override { return mpi::launcher_reports_ends(); }

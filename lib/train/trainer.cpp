@@ -4,10 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "exchange/group_impl.hpp"
-#include "exchange/seats/left_out.hpp"
-#include "exchange/seats/seat_keeper.hpp"
-#include "train/control/run_control.hpp"
+#include "exchange/open_coordinator.hpp"
+#include "membership/left_out.hpp"
+#include "membership/run_agreement.hpp"
 #include "train/run/resume.hpp"
 #include "train/run/run_end.hpp"
 #include "train/run/run_files.hpp"
@@ -18,13 +17,16 @@
 namespace fast::train {
 namespace {
 
-RunControl::Options control_options(const TrainerOptions& options) {
-  RunControl::Options control;
-  control.exact = options.worker.staleness == 0;
-  control.silent_after = options.worker.suspect_after.value_or(suspect_after_at_first);
-  control.deadline = options.worker.deadline;
-  control.stop_requested = options.checkpoints.stop_requested;
-  return control;
+using membership::NumberedRound;
+using membership::RunAgreement;
+
+RunAgreement::Options agreement_options(const TrainerOptions& options) {
+  RunAgreement::Options agreement;
+  agreement.exact = options.worker.staleness == 0;
+  agreement.silent_after = options.worker.suspect_after.value_or(suspect_after_at_first);
+  agreement.deadline = options.worker.deadline;
+  agreement.stop_requested = options.checkpoints.stop_requested;
+  return agreement;
 }
 
 /// Adds the observer that the options make, and returns it. Null: they make none.
@@ -50,8 +52,8 @@ RunLog::Beginning beginning_of(const RunPlan& plan, bool is_spare) {
 /// epoch are known.
 void note_left_out(const RunPlan& plan, std::int64_t count, const WorkerStats& stats,
                    const RunPosition& position, TrainingBatches& batches) {
-  const exchange::GrowthKeeper& growth = GroupImpl::of(plan.group).seats()->growth();
-  if (growth.entered() == 0)
+  const membership::SeatGrowth& growth = plan.members->growth();
+  if (plan.members->map().entered() == 0)
     return batches.note_left_out(count, position.epoch(), position.round());
   const auto in_epoch = static_cast<std::int64_t>(position.round());
   const std::int64_t grown_in = growth.entered_in().value_or(stats.joined_at - in_epoch);
@@ -66,11 +68,10 @@ void note_left_out(const RunPlan& plan, std::int64_t count, const WorkerStats& s
 /// Not in a run that has grown: the batches of before were others. Returns how many there are.
 std::int64_t note_left_out_before(const RunPlan& plan, const WorkerStats& stats,
                                   const RunPosition& position, TrainingBatches& batches) {
-  const auto seats = GroupImpl::of(plan.group).seats();
-  if (seats->growth().entered() > 0) return 0;
+  const membership::RankMap& map = plan.members->map();
+  if (map.entered() > 0) return 0;
   std::int64_t count = 0;
-  for (const exchange::RoundSpan& span :
-       exchange::left_out_before(seats->table(), plan.group.rank())) {
+  for (const membership::RoundSpan& span : membership::left_out_before(map, plan.group.rank())) {
     batches.note_left_out(span.end - span.begin, position.epoch(), position.round(),
                           stats.joined_at - span.end);
     count += span.end - span.begin;
@@ -94,20 +95,18 @@ void note_predecessor(const RunPlan& plan, const WorkerStats& stats, const RunPo
   const std::int64_t again = std::max<std::int64_t>(0, -left_out) +
                              (left_out <= 0 || can_make_up ? under_way : 0) +
                              std::min(left_before, under_way);
-  GroupImpl::of(plan.group)
-      .seats()
-      ->note_work({.repeated = static_cast<std::uint64_t>(again) * plan.options.batch_size});
+  plan.members->records().set_work(
+      {.repeated = static_cast<std::uint64_t>(again) * plan.options.batch_size});
 }
 
 /// A spare that has a seat comes to the run's place.
-void come_to_seat(const RunPlan& plan, RunControl& control, Resume& resume, RunPosition& position,
-                  const Replica& replica) {
+void come_to_seat(const RunPlan& plan, RunAgreement& agreement, Resume& resume,
+                  RunPosition& position, const Replica& replica) {
   std::optional<NumberedRound> next;
-  if (GroupImpl::of(plan.group).seats()->growth().entered() > 0)
-    next = control.next_epoch(replica.worker().round());
+  if (plan.members->map().entered() > 0) next = agreement.next_epoch(replica.worker().round());
   resume.join(next);
   const bool joins = beginning_of(plan, true) == RunLog::Beginning::joins;
-  control.join(joins ? position.rounds() - 1 : position.rounds());  // nobody has saved its file
+  agreement.join(joins ? position.rounds() - 1 : position.rounds());  // nobody has saved its file
 }
 
 /// Makes the objects of a run, each from those before it, and runs them. A spare waits in Replica.
@@ -119,7 +118,9 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
     if (!is_spare) add_observer(plan);
   });
   std::optional<ResumePoint> resume_point = find_resume_point(plan);
-  RunControl control(plan.group, control_options(plan.options));
+  open_coordinator(plan);
+  RunAgreement agreement(plan.coordinator, exchange::rank_map_of(plan.group, plan.coordinator),
+                         agreement_options(plan.options));
   Replica replica(plan, backend, [&](int neighbor, std::int64_t round) {
     if (batches) batches->note_missed(neighbor, round);
   });
@@ -137,7 +138,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
   Balancer balancer(plan, *batches, replica);
   RunState state(replica, best, position, balancer);
   Resume resume(plan, std::move(resume_point), replica, state);
-  is_spare ? come_to_seat(plan, control, resume, position, replica) : resume.run();
+  is_spare ? come_to_seat(plan, agreement, resume, position, replica) : resume.run();
   replica.count_events_from(position.own_rounds());
   replica.add_observer(of_seat);
   if (plan.options.stream) begin_stream(plan, position, *batches->stream_order());
@@ -146,7 +147,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
   look_over(plan, worker_options(plan.options).algorithm.traits(), is_spare);
   look_at_training(plan, replica.layout().parameter_count(), batches->rounds());
   const bool joins = beginning_of(plan, is_spare) == RunLog::Beginning::joins;
-  RunCheckpoint checkpoint(plan, control, state, std::move(files.checkpoints), joins);
+  RunCheckpoint checkpoint(plan, agreement, state, std::move(files.checkpoints), joins);
   RunLog log(plan, replica, evaluator, position, files.metrics, files.log);
   log.start(beginning_of(plan, is_spare));
   const auto more_workers = [&] {
@@ -157,7 +158,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
       TrainingLoop(plan, *batches, replica, best, balancer, checkpoint, log, more_workers).run();
   if (figures.left) {
     log.leave(figures.seconds);
-    control.spread_news();
+    agreement.spread_news();
   }
   if (figures.left || !plan.group.has_seat()) {
     plan.group.give_up();

@@ -5,6 +5,7 @@
 #include <fast/worker/worker.hpp>
 
 #include "combine/mixer.hpp"
+#include "membership/members.hpp"
 #include "worker/start/startup.hpp"
 
 namespace fast::worker {
@@ -28,6 +29,7 @@ struct Setting {
   WorkerOptions options;
   algorithm::RuleTraits traits;
   PayloadShape shape;
+  std::shared_ptr<membership::Members> members = nullptr;  ///< null without spares
 
   bool exact() const { return options.staleness == 0; }
   /// The weights are published before the step, so that neighbors read while gradients are

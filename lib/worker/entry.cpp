@@ -19,7 +19,7 @@ void Entry::begin() {
     publisher_.begin(0);
     peers_.announce(WorkerStatus::running);
   });
-  if (seats_) seats_->note_status(WorkerStatus::running);
+  if (members_) members_->records().set_status(WorkerStatus::running);
   mpi::notify_launcher(mpi::LauncherNote::training_began);
 }
 
@@ -57,31 +57,31 @@ void Entry::send_to_leaders(exchange::HostBroadcast& broadcast) {
   if (!is_first) worker_.mixer.memory().copy_weights_from(packed.data());
 }
 
-Entered Entry::take_seat(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to) {
+Entered Entry::take_seat(const membership::SeatOffer& offer, const Recovery::ComeTo& come_to) {
   worker_.mixer.start(false);
   note_republished(offer.republished);
-  const bool joins = offer.growth > seats_->growth().begun();
+  const bool joins = offer.growth > members_->map().begun_growths();
   return joins ? join(offer, come_to) : replace(offer, come_to);
 }
 
 void Entry::note_republished(std::int64_t combinations) {
   worker_.progress.republished = combinations;
-  seats_->note_republished(combinations);
+  members_->records().set_republished(combinations);
 }
 
 void Entry::announce_running() {
-  seats_->note_work({.began_in = worker_.progress.stats.joined_at});
+  members_->records().set_work({.began_in = worker_.progress.stats.joined_at});
   peers_.announce(WorkerStatus::running);
-  seats_->note_status(WorkerStatus::running);
+  members_->records().set_status(WorkerStatus::running);
 }
 
 /// Nobody may begin the growth's rounds without a spare on the seat, so it takes the seat first.
 /// Its neighbors wait for what it publishes for that round.
-Entered Entry::join(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to) {
-  if (!seats_->take()) return Entered::seat_taken;
-  const std::optional<std::int64_t> round = seats_->growth().wait_for(offer.growth);
+Entered Entry::join(const membership::SeatOffer& offer, const Recovery::ComeTo& come_to) {
+  if (!members_->take()) return Entered::seat_taken;
+  const std::optional<std::int64_t> round = members_->growth().wait_for(offer.growth);
   if (!round) return Entered::not_needed;
-  note_republished(seats_->table().most_republished());  // it may have waited for long
+  note_republished(members_->map().most_republished());  // it may have waited for long
   recovery_.join(publisher_, offer, *round, come_to);
   announce_running();
   mpi::notify_launcher(mpi::LauncherNote::joined);
@@ -95,11 +95,11 @@ Entered Entry::join(const exchange::SeatOffer& offer, const Recovery::ComeTo& co
 }
 
 /// The others read this spare's publications when it has taken the seat: it publishes before.
-Entered Entry::replace(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to) {
+Entered Entry::replace(const membership::SeatOffer& offer, const Recovery::ComeTo& come_to) {
   replaces_ = true;
   recovery_.take_seat(publisher_, offer, come_to);
   announce_running();
-  if (!seats_->take()) return Entered::seat_taken;
+  if (!members_->take()) return Entered::seat_taken;
   mpi::notify_launcher(offer.is_unused() ? mpi::LauncherNote::joined
                                          : mpi::LauncherNote::took_seat);
   const WorkerStats& stats = worker_.progress.stats;

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "exchange/collective/host_broadcast.hpp"
-#include "exchange/seats/seat_keeper.hpp"
+#include "membership/members.hpp"
 #include "worker/context.hpp"
 #include "worker/model_reader.hpp"
 #include "worker/publisher.hpp"
@@ -22,12 +22,12 @@ enum class Entered {
 
 class Entry {
  public:
-  /// `seats` may be null: then there are no spares. The others outlive this.
-  Entry(const Context& context, Peers& peers, std::shared_ptr<exchange::SeatKeeper> seats,
+  /// `members` may be null: then there are no spares. The others outlive this.
+  Entry(const Context& context, Peers& peers, std::shared_ptr<membership::Members> members,
         Publisher& publisher, const ModelReader& reader, Recovery& recovery)
       : worker_(context),
         peers_(peers),
-        seats_(std::move(seats)),
+        members_(std::move(members)),
         publisher_(publisher),
         reader_(reader),
         recovery_(recovery) {}
@@ -35,7 +35,7 @@ class Entry {
   /// Collective. The worker begins with all others.
   void begin();
   /// The worker was a spare. `come_to`: see Recovery.
-  Entered take_seat(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to);
+  Entered take_seat(const membership::SeatOffer& offer, const Recovery::ComeTo& come_to);
   /// On its seat there was another worker, or was to be: the others may be in the midst of rounds.
   bool replaces() const { return replaces_; }
 
@@ -45,12 +45,12 @@ class Entry {
   void together(std::string_view purpose, const std::function<void()>& part) const;
   void note_republished(std::int64_t combinations);
   void announce_running();
-  Entered join(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to);
-  Entered replace(const exchange::SeatOffer& offer, const Recovery::ComeTo& come_to);
+  Entered join(const membership::SeatOffer& offer, const Recovery::ComeTo& come_to);
+  Entered replace(const membership::SeatOffer& offer, const Recovery::ComeTo& come_to);
 
   Context worker_;
   Peers& peers_;
-  std::shared_ptr<exchange::SeatKeeper> seats_;
+  std::shared_ptr<membership::Members> members_;
   Publisher& publisher_;
   const ModelReader& reader_;
   Recovery& recovery_;

@@ -10,8 +10,8 @@
 namespace fast::worker {
 namespace {
 
-using exchange::GrowthTurn;
-using exchange::NumberedGrowth;
+using membership::GrowthTurn;
+using membership::NumberedRound;
 
 constexpr double epochs_per_growth = 1e9;
 /// Within this time all workers hear of a growth, mostly.
@@ -26,7 +26,7 @@ int growths_before(double epoch) { return saturate<int>(epoch / epochs_per_growt
 void Growth::allow(const GrowthRounds& rounds) {
   require(rounds.every >= 1, ErrorKind::argument,
           "Worker: workers join every {} rounds; 1 or more are required", rounds.every);
-  if (keeper_) keeper_->growth().allow(rounds);
+  if (members_) members_->growth().allow(rounds);
 }
 
 std::string Growth::why_not() const {
@@ -36,11 +36,11 @@ std::string Growth::why_not() const {
     return fmt::format(
         "algorithm {} at a staleness above 0 sends running sums over edges that must stay",
         worker_.setting.traits.name);
-  if (!keeper_->growth().is_allowed() && keeper_->growth().entered() == 0)
+  if (!members_->growth().is_allowed() && members_->map().entered() == 0)
     return "the program does not allow it (Worker::allow_growth)";
-  if (keeper_->growth().spares_left() < 1) return "no spare is left";
+  if (members_->growth().spares_left() < 1) return "no spare is left";
   try {
-    wiring_.of(keeper_->table().founders() + keeper_->growth().wanted() + 1, worker_.options());
+    wiring_.of(members_->map().founders() + members_->growth().wanted() + 1, worker_.options());
   } catch (const Error& error) {
     return error.what();
   }
@@ -51,7 +51,7 @@ void Growth::hear_launcher() {
   for (const int asked = mpi::growths_asked(); heard_ < asked; ++heard_) {
     const std::string reason = why_not();
     if (reason.empty()) {
-      keeper_->growth().request();
+      members_->growth().request();
       mpi::notify_launcher(mpi::LauncherNote::grows);
     } else {
       mpi::notify_launcher(mpi::LauncherNote::refuses_growth);
@@ -70,15 +70,15 @@ std::int64_t Growth::rounds_ahead() {
 
 /// The topology of a run that has grown so often, from that combination on.
 void Growth::change(int growths, std::int64_t from) {
-  const Wired wired = wiring_.of(keeper_->table().founders() + growths, worker_.options());
+  const Wired wired = wiring_.of(members_->map().founders() + growths, worker_.options());
   plan_.change(wired.schedule, from, wired.weights.rule, wired.weights.lazy);
   prepared_ = growths;
 }
 
 int Growth::begin(std::int64_t rounds) {
-  const int planned = keeper_->growth().entered();
-  keeper_->growth().begin(rounds);
-  const int entered = keeper_->growth().entered();
+  const int planned = members_->map().entered();
+  members_->growth().begin(rounds);
+  const int entered = members_->map().entered();
   if (entered > planned) change(entered, worker_.progress.combinations);
   prepare(rounds);
   return entered;
@@ -86,8 +86,8 @@ int Growth::begin(std::int64_t rounds) {
 
 /// In the round before, so that what is published for the growth's round reaches its readers.
 void Growth::prepare(std::int64_t rounds) {
-  if (!keeper_) return;
-  const std::optional<NumberedGrowth> coming = keeper_->growth().coming();
+  if (!members_) return;
+  const std::optional<NumberedRound> coming = members_->growth().coming();
   if (!coming || rounds + 1 < coming->round) return;
   const auto number = static_cast<int>(coming->number);
   if (number <= prepared_) return;
@@ -100,10 +100,10 @@ bool Growth::look_around() {
   hear_launcher();
   const std::int64_t rounds = worker_.progress.stats.rounds;
   const GrowthTurn turn =
-      keeper_->growth().take_turn(rounds, rounds_ahead(), worker_.options().deadline);
+      members_->growth().take_turn(rounds, rounds_ahead(), worker_.options().deadline);
   prepare(rounds);
   if (turn != GrowthTurn::enter) return false;
-  keeper_->growth().enter();
+  members_->growth().enter();
   return true;
 }
 

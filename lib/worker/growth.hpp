@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "exchange/seats/seat_keeper.hpp"
+#include "membership/members.hpp"
 #include "worker/context.hpp"
 #include "worker/round_plan.hpp"
 #include "worker/start/wiring.hpp"
@@ -21,10 +21,10 @@ int growths_before(double epoch);
 
 class Growth {
  public:
-  /// `keeper` may be null: then the run does not grow.
+  /// `members` may be null: then the run does not grow.
   Growth(const Context& context, Wiring wiring, RoundPlan& plan,
-         std::shared_ptr<exchange::SeatKeeper> keeper)
-      : worker_(context), wiring_(std::move(wiring)), plan_(plan), keeper_(std::move(keeper)) {}
+         std::shared_ptr<membership::Members> members)
+      : worker_(context), wiring_(std::move(wiring)), plan_(plan), members_(std::move(members)) {}
 
   void allow(const GrowthRounds& rounds);
   /// Of a spare that begins to train after `rounds` rounds, before it publishes for the next one:
@@ -36,7 +36,7 @@ class Growth {
   /// After each round. Passes on what the launcher asks for, or refuses it by a warning. Blocks
   /// while the others agree, which is rare: they are asked in time. True when the workers are more
   /// from the next round on. Throws Error(deadline).
-  bool look() { return keeper_ && look_around(); }
+  bool look() { return members_ && look_around(); }
 
  private:
   bool look_around();
@@ -48,7 +48,7 @@ class Growth {
   Context worker_;
   Wiring wiring_;
   RoundPlan& plan_;
-  std::shared_ptr<exchange::SeatKeeper> keeper_;
+  std::shared_ptr<membership::Members> members_;
   int heard_ = 0;     ///< requests of the launcher
   int prepared_ = 0;  ///< growths that plan_ knows of
   Clock::time_point began_ = Clock::now();

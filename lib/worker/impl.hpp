@@ -4,15 +4,14 @@
 #include <fast/worker/worker.hpp>
 #include <optional>
 
-#include "exchange/seats/seat_keeper.hpp"
 #include "worker/context.hpp"
 #include "worker/entry.hpp"
 #include "worker/global_average.hpp"
 #include "worker/growth.hpp"
 #include "worker/lag.hpp"
 #include "worker/mean_model.hpp"
-#include "worker/membership.hpp"
 #include "worker/model_reader.hpp"
+#include "worker/participation.hpp"
 #include "worker/publisher.hpp"
 #include "worker/recovery.hpp"
 #include "worker/reduction.hpp"
@@ -45,7 +44,7 @@ struct Worker::Impl {
   /// Throws Error(argument) after finish(), and after a failure.
   void require_in_training(std::string_view call) const;
   /// See Survivors::own_part().
-  std::vector<int> own_part() const { return survivors.own_part(membership.has_ended()); }
+  std::vector<int> own_part() const { return survivors.own_part(participation.has_ended()); }
 
   std::unique_ptr<combine::Mixer> mixer;
   worker::Setting setting;
@@ -53,7 +52,6 @@ struct Worker::Impl {
   std::shared_ptr<worker::RoundPlan> plan;  ///< shared with the exchange's edge plan
   Link link;
   std::shared_ptr<worker::RoundEvents> events;  ///< of `link`; null: nobody observes
-  std::shared_ptr<exchange::SeatKeeper> seats;  ///< null without spares
   worker::Progress progress;
   worker::Context context;
   worker::Publisher publisher;
@@ -67,7 +65,7 @@ struct Worker::Impl {
   worker::WorkerState state;
   worker::MeanModel mean;
   worker::Reduction reduction;
-  worker::Membership membership;
+  worker::Participation participation;
   worker::Entered entered = worker::Entered::trains;
   bool rotates = false;  ///< the weights live in slots (RotatingArena)
 
@@ -76,7 +74,7 @@ struct Worker::Impl {
                                          worker::Preparation& preparation,
                                          std::optional<worker::Ready> ready);
   void open_average();
-  void enter(const std::optional<exchange::SeatOffer>& offer);
+  void enter(const std::optional<membership::SeatOffer>& offer);
   void note_round();
   void grow();
   void begin_for_other_weights();

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "exchange/failure_detector.hpp"
+#include "membership/failure_detector.hpp"
 
 namespace fast::worker {
 namespace {
@@ -21,7 +21,7 @@ bool Lag::was_stopped() {
   const std::uint64_t beats = peers_.peer(worker_.rank()).heartbeat;
   const Seconds passed = now - std::exchange(asked_, now);
   const auto beaten =
-      static_cast<double>(beats - std::exchange(beats_, beats)) / exchange::beats_per_second;
+      static_cast<double>(beats - std::exchange(beats_, beats)) / membership::beats_per_second;
   return passed > patience() && beaten < passed.count() / 2;
 }
 

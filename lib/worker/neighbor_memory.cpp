@@ -1,19 +1,30 @@
 #include "worker/neighbor_memory.hpp"
 
 #include <algorithm>
-
-#include "exchange/group_impl.hpp"
-#include "exchange/seats/seat_keeper.hpp"
+#include <utility>
 
 namespace fast::worker {
+namespace {
+/// At first all workers are taken to be there, whoever they are.
+constexpr int anyone = -1;
+}  // namespace
 
 NeighborMemory::NeighborMemory(const Context& context)
-    : worker_(context), presence_(context.setting.group.everyone().size()) {}
+    : worker_(context),
+      met_(static_cast<std::size_t>(context.setting.group.everyone().size()), anyone) {}
+
+/// `rank` is there for that worker; none: it is absent. What has changed since the last time.
+NeighborMemory::Change NeighborMemory::meet(int worker, std::optional<int> rank) {
+  const auto before = std::exchange(met_[static_cast<std::size_t>(worker)], rank);
+  if (before == rank || (before == anyone && rank)) return Change::none;
+  if (!rank) return Change::left;
+  return before ? Change::other : Change::came;
+}
 
 /// The rank in that worker's place, as Arrival::rank has it: 0 where workers are ranks.
 int NeighborMemory::rank_of(int worker) const {
-  const auto seats = GroupImpl::of(worker_.setting.group).seats();
-  return seats ? seats->table().holder(worker) : 0;
+  const auto& members = worker_.setting.members;
+  return members ? members->map().holder(worker) : 0;
 }
 
 /// Whether any neighbor of the round has left, has come back or is another rank since the last time
@@ -24,9 +35,9 @@ NeighborMemory::Changes NeighborMemory::note(const std::vector<Arrival>& arrival
   for (const Arrival& arrival : arrivals) {
     const bool there = is_present(arrival) || arrival.state == Arrival::State::torn;
     const auto rank = there ? std::optional(arrival.rank) : std::nullopt;
-    const Presence::Change change = presence_.note(arrival.worker, rank);
-    changes.any |= change != Presence::Change::none;
-    changes.source_came |= change == Presence::Change::came;
+    const Change change = meet(arrival.worker, rank);
+    changes.any |= change != Change::none;
+    changes.source_came |= change == Change::came;
   }
   if (!worker_.setting.traits.topology.divides()) return changes;
   for (const int reader : edges.destinations) {
@@ -34,7 +45,7 @@ NeighborMemory::Changes NeighborMemory::note(const std::vector<Arrival>& arrival
     const Arrival::State state = worker_.exchange.look(reader, worker_.progress.combinations);
     const bool there = state == Arrival::State::present;
     const auto rank = there ? std::optional(rank_of(reader)) : std::nullopt;
-    changes.any |= presence_.note(reader, rank) != Presence::Change::none;
+    changes.any |= meet(reader, rank) != Change::none;
   }
   return changes;
 }
@@ -61,7 +72,7 @@ double NeighborMemory::epoch_after(const std::vector<Arrival>& arrivals,
 double NeighborMemory::kept_shares(const RoundPlan::Round& round) const {
   double kept = 0;
   for (std::size_t k = 0; k < round.shares.size(); ++k) {
-    if (presence_.is_absent(round.edges.destinations[k])) kept += round.shares[k];
+    if (!met_[static_cast<std::size_t>(round.edges.destinations[k])]) kept += round.shares[k];
   }
   return kept;
 }

@@ -2,10 +2,10 @@
 // when a neighbor leaves or comes back, or when a spare has taken its seat.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "worker/context.hpp"
-#include "worker/presence.hpp"
 #include "worker/round_plan.hpp"
 
 namespace fast::worker {
@@ -32,12 +32,15 @@ class NeighborMemory {
     bool any = false;
     bool source_came = false;
   };
+  enum class Change { none, left, came, other };  ///< other: another rank is in its place
   int rank_of(int worker) const;
+  Change meet(int worker, std::optional<int> rank);
   Changes note(const std::vector<Arrival>& arrivals, const RoundEdges& edges);
   double kept_shares(const RoundPlan::Round& round) const;
 
   Context worker_;
-  Presence presence_;
+  /// By worker, the rank that was there when this worker last met it; none: it was absent.
+  std::vector<std::optional<int>> met_;
   bool left_out_rounds_ = false;
 };
 

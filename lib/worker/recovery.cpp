@@ -113,7 +113,7 @@ std::vector<int> Recovery::adopt_for(int seat) {
   return {};
 }
 
-void Recovery::adopt_round(const exchange::SeatOffer& offer) {
+void Recovery::adopt_round(const membership::SeatOffer& offer) {
   const std::vector<int> sources = adopt_for(offer.seat);
   require(!sources.empty(), ErrorKind::deadline,
           "Worker: a spare was to take the seat of worker {} and finds no worker whose weights it "
@@ -138,7 +138,7 @@ void Recovery::publish_first(Publisher& publisher, double epoch) {
 
 /// The epoch is newer than any that workers have reached by counting departures, unless spares have
 /// taken other seats before. In any case its neighbors begin an epoch when they meet another rank.
-void Recovery::take_seat(Publisher& publisher, const exchange::SeatOffer& offer,
+void Recovery::take_seat(Publisher& publisher, const membership::SeatOffer& offer,
                          const ComeTo& come_to) {
   adopt_round(offer);
   count_from_here();
@@ -151,7 +151,7 @@ void Recovery::take_seat(Publisher& publisher, const exchange::SeatOffer& offer,
 
 /// At staleness 0, the neighbors read it from the growth's round on, and keep their publications of
 /// that round for it.
-void Recovery::join(Publisher& publisher, const exchange::SeatOffer& offer, std::int64_t round,
+void Recovery::join(Publisher& publisher, const membership::SeatOffer& offer, std::int64_t round,
                     const ComeTo& come_to) {
   adopt_round(offer);
   Progress& progress = worker_.progress;

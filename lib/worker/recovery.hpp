@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "exchange/seats/seating.hpp"
+#include "membership/seating.hpp"
 #include "worker/context.hpp"
 #include "worker/lag.hpp"
 #include "worker/model_reader.hpp"
@@ -29,10 +29,10 @@ class Recovery {
   /// This worker was a spare and takes the seat of a worker that is gone. It adopts the average of
   /// the seat's neighbors, or of all workers if none of those lives, and begins in their round.
   /// Throws Error(deadline) if no worker can be read.
-  void take_seat(Publisher& publisher, const exchange::SeatOffer& offer, const ComeTo& come_to);
+  void take_seat(Publisher& publisher, const membership::SeatOffer& offer, const ComeTo& come_to);
   /// This worker was a spare and joins with that growth, which is of round `round`; negative: of an
   /// earlier round that is not known any more. The rest is as in take_seat().
-  void join(Publisher& publisher, const exchange::SeatOffer& offer, std::int64_t round,
+  void join(Publisher& publisher, const membership::SeatOffer& offer, std::int64_t round,
             const ComeTo& come_to);
   /// The step that was just made gave a loss that is not finite.
   void note_bad_loss() { bad_loss_ = true; }
@@ -45,7 +45,7 @@ class Recovery {
   bool adopt_neighbors(std::int64_t least_progress);
   bool adopt(const std::vector<int>& sources);
   std::vector<int> adopt_for(int seat);
-  void adopt_round(const exchange::SeatOffer& offer);
+  void adopt_round(const membership::SeatOffer& offer);
   void count_from_here();
   void publish_first(Publisher& publisher, double epoch);
   std::vector<int> living_among(const std::vector<int>& workers, int seat) const;

@@ -6,8 +6,8 @@
 #include <fast/core/error.hpp>
 #include <thread>
 
-#include "exchange/failure_detector.hpp"
 #include "exchange/group_impl.hpp"
+#include "membership/failure_detector.hpp"
 
 namespace fast::worker {
 namespace {
@@ -149,7 +149,7 @@ bool Reduction::is_gone(int worker) const {
 std::optional<Reduced> Reduction::await(int worker, Stage stage) {
   if (!contains(workers_, worker)) return std::nullopt;
   const auto own = [&] { return peers_->peer(worker_.rank()); };
-  exchange::ProgressDeadline deadline(worker_.options().deadline, own());
+  membership::ProgressDeadline deadline(worker_.options().deadline, own());
   for (;;) {
     const Reduced shown = peers_->results()->shown(worker);
     if (shown.stage >= stage) return shown;

@@ -9,24 +9,24 @@
 #include <iterator>
 #include <numeric>
 #include <thread>
+#include <utility>
 
-#include "exchange/failure_detector.hpp"
 #include "exchange/group_impl.hpp"
-#include "exchange/seats/seat_keeper.hpp"
+#include "membership/failure_detector.hpp"
 
 namespace fast::worker {
 namespace {
 
 /// Whose ranks are on this host. Seats change hands, and so their hosts.
-std::vector<int> others_of_this_host(const Group& group) {
+std::vector<int> others_of_this_host(const Setting& setting) {
+  const Group& group = setting.group;
   const Group everyone = group.everyone();
-  const auto seats = GroupImpl::of(group).seats();
   const std::vector<int> hosts = everyone.hosts();
   const auto host = [&](int rank) { return hosts[static_cast<std::size_t>(rank)]; };
   std::vector<int> others;
   for (int worker = 0; worker < group.size(); ++worker) {
-    const int rank = seats ? seats->table().holder(worker) : worker;
-    if (worker == group.rank() || rank == exchange::nobody) continue;
+    const int rank = setting.members ? setting.members->map().holder(worker) : worker;
+    if (worker == group.rank() || rank == membership::nobody) continue;
     if (host(rank) == host(everyone.rank())) others.push_back(worker);
   }
   return others;
@@ -35,13 +35,13 @@ std::vector<int> others_of_this_host(const Group& group) {
 }  // namespace
 
 Survivors::Survivors(const Setting& setting, std::shared_ptr<Peers> peers, const RoundPlan& plan)
-    : setting_(setting), peers_(std::move(peers)), plan_(plan), census_(peers_) {}
+    : setting_(setting), peers_(std::move(peers)), plan_(plan) {}
 
 /// A worker that is about to join has no weights yet.
 bool Survivors::has_begun(int worker) const {
-  const auto seats = GroupImpl::of(setting_.group).seats();
-  return !seats || worker < seats->table().founders() ||
-         seats->has_begun(seats->table().holder(worker));
+  if (!setting_.members) return true;
+  const membership::RankMap& map = setting_.members->map();
+  return worker < map.founders() || map.has_begun(map.holder(worker));
 }
 
 Departures Survivors::departed(const std::vector<int>& ask) const {
@@ -61,9 +61,16 @@ void Survivors::look_around() {
   require(failed.empty(), ErrorKind::peer_failed,
           "Worker: worker {} stops because worker {} failed", setting_.group.rank(),
           fmt::join(failed, ", "));
-  if (!census_.look(others_of_this_host(setting_.group))) return;
-  lost_ = census_.silent();
-  left_ = census_.left();
+  looked_ = Clock::now();
+  std::vector<int> silent, left;
+  for (const int worker : others_of_this_host(setting_)) {
+    const WorkerStatus status = peers_->peer(worker).status;
+    if (status == WorkerStatus::left) left.push_back(worker);
+    if (!has_ended(status) && peers_->is_suspect(worker)) silent.push_back(worker);
+  }
+  if (silent == lost_ && left == left_) return;
+  lost_ = std::move(silent);
+  left_ = std::move(left);
   warn_of_parts();
 }
 
@@ -107,7 +114,7 @@ void Survivors::await_finish() {
   const int rank = setting_.group.rank();
   const auto own = [&] { return peers_->peer(rank); };
   const std::uint64_t began = own().heartbeat;
-  exchange::ProgressDeadline deadline(setting_.options.deadline, own());
+  membership::ProgressDeadline deadline(setting_.options.deadline, own());
   std::vector<int> known, awaited(static_cast<std::size_t>(setting_.group.size()));
   known.swap(lost_);
   left_.clear();
@@ -120,7 +127,8 @@ void Survivors::await_finish() {
     if (has_ended(peer.status)) return true;
     const PeerState now = own();
     const bool is_known = std::binary_search(known.begin(), known.end(), worker);
-    const bool in_time = now.heartbeat - began <= exchange::beats_in(peers_->suspect_after(worker));
+    const bool in_time =
+        now.heartbeat - began <= membership::beats_in(peers_->suspect_after(worker));
     const bool lost = peers_->is_suspect(worker) && (is_known || !in_time);
     if (lost) lost_.push_back(worker);
     require(lost || !deadline.expired(now), ErrorKind::deadline,

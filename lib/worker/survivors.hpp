@@ -1,10 +1,11 @@
 // Which workers are gone, and the end of training with those that are left.
 #pragma once
 
-#include <optional>
+#include <fast/core/deadline.hpp>
+
+#include <memory>
 #include <vector>
 
-#include "worker/census.hpp"
 #include "worker/context.hpp"
 #include "worker/round_plan.hpp"
 
@@ -18,7 +19,7 @@ class Survivors {
   /// when the topology falls into parts without them. Throws Error(peer_failed) if a worker of any
   /// host is known to have failed. Does not wait.
   void look() {
-    if (census_.is_due()) look_around();
+    if (Clock::now() - looked_ >= period) look_around();
   }
   /// After this worker has finished: blocks until every worker has finished or is lost. Throws as
   /// Worker::await_finish().
@@ -29,6 +30,7 @@ class Survivors {
   std::vector<int> own_part(bool at_end) const;
 
  private:
+  static constexpr Seconds period{0.05};
   void look_around();
   std::vector<int> take_back();
   bool has_begun(int worker) const;
@@ -38,8 +40,8 @@ class Survivors {
   const Setting& setting_;
   std::shared_ptr<Peers> peers_;
   const RoundPlan& plan_;
-  Census census_;
   std::vector<int> lost_, left_;
+  Clock::time_point looked_{};
 };
 
 }  // namespace fast::worker

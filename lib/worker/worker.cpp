@@ -10,7 +10,7 @@
 
 #include "combine/accelerator.hpp"
 #include "core/ended_by_check.hpp"
-#include "exchange/group_impl.hpp"
+#include "exchange/open_coordinator.hpp"
 #include "worker/impl.hpp"
 #include "worker/start/startup.hpp"
 
@@ -48,7 +48,7 @@ Impl& needed(const std::unique_ptr<Impl>& impl) {
 /// left.
 template <class Impl>
 bool is_active(const std::unique_ptr<Impl>& impl) {
-  return impl && impl->membership.is_active();
+  return impl && impl->participation.is_active();
 }
 
 void tell_step(const Context& worker, Clock::time_point began) {
@@ -71,7 +71,7 @@ void tell_failed_end(const WorkerOptions& options, const std::exception& failure
 /// failed, and what a WaitCheck has thrown.
 void leave_empty(const Group& group, const WorkerOptions& options) {
   const auto leave = [&] {
-    GroupImpl::of(group).seats()->release();
+    exchange::members_of(group)->release();
     group.give_up();
   };
   try {
@@ -103,12 +103,12 @@ void rethrow_as_failed(bool first) {
 
 Worker::Impl::Impl(const Group& group, const worker::Agreed& agreed, worker::Ready ready)
     : mixer(std::move(ready.mixer)),
-      setting{group, agreed.options, agreed.options.algorithm.traits(), ready.shape},
+      setting{group, agreed.options, agreed.options.algorithm.traits(), ready.shape,
+              exchange::members_of(group)},
       wiring(agreed.wiring),
       plan(std::move(ready.plan)),
       link(std::move(ready.link)),
       events(std::move(ready.events)),
-      seats(GroupImpl::of(group).seats()),
       context{setting, progress, *link.exchange, *mixer},
       publisher(context),
       reader(*link.exchange, link.peers, *mixer, setting.shape, group.rank(),
@@ -117,11 +117,11 @@ Worker::Impl::Impl(const Group& group, const worker::Agreed& agreed, worker::Rea
       round(context, *plan, lag, publisher),
       recovery(context, *link.peers, *plan, reader),
       survivors(setting, link.peers, *plan),
-      growth(context, wiring, *plan, seats),
+      growth(context, wiring, *plan, setting.members),
       state(context, *plan),
       mean(context, reader),
       reduction(context, link.peers, reader),
-      membership(context, link.peers, seats) {
+      participation(context, link.peers, setting.members) {
   enter(ready.offer);
 }
 
@@ -158,14 +158,14 @@ std::unique_ptr<Worker::Impl> Worker::Impl::try_seats(const Group& group,
   return nullptr;
 }
 
-void Worker::Impl::enter(const std::optional<exchange::SeatOffer>& offer) {
-  worker::Entry entry(context, *link.peers, seats, publisher, reader, recovery);
+void Worker::Impl::enter(const std::optional<membership::SeatOffer>& offer) {
+  worker::Entry entry(context, *link.peers, setting.members, publisher, reader, recovery);
   if (!offer) {
     open_average();
     try {
       entry.begin();
     } catch (...) {
-      worker::rethrow_as_failed(membership.abandon());
+      worker::rethrow_as_failed(participation.abandon());
     }
     return;
   }
@@ -184,7 +184,7 @@ void Worker::Impl::open_average() {
 }
 
 void Worker::Impl::begin_round() {
-  if (!membership.keeps_seat()) return;
+  if (!participation.keeps_seat()) return;
   require_in_training("begin_round");
   step_began = Clock::now();
   note_round();
@@ -199,7 +199,7 @@ void Worker::Impl::note_round() {
 }
 
 void Worker::Impl::check_loss(double loss) {
-  if (std::isfinite(loss) || !membership.is_active()) return;
+  if (std::isfinite(loss) || !participation.is_active()) return;
   if (setting.options.not_finite == NotFinite::heal) return recovery.note_bad_loss();
   fail(ErrorKind::numeric,
        "Worker: the loss of worker {} in round {} is {}; its weights were not published. Try a "
@@ -210,7 +210,7 @@ void Worker::Impl::check_loss(double loss) {
 }
 
 void Worker::Impl::end_round(const StepOptions& options) {
-  if (!membership.keeps_seat()) return;
+  if (!participation.keeps_seat()) return;
   require_in_training("end_round");
   if (const auto began = std::exchange(step_began, std::nullopt))
     worker::tell_step(context, *began);
@@ -240,7 +240,7 @@ void Worker::Impl::end_round(const StepOptions& options) {
 
 void Worker::Impl::grow() {
   if (!setting.traits.memory.remembers_neighbors) return;
-  const int growths = progress.earlier_growths + seats->growth().entered();
+  const int growths = progress.earlier_growths + setting.members->map().entered();
   round.begin_epoch(worker::epoch_of_growth(growths));
 }
 
@@ -250,7 +250,7 @@ void Worker::Impl::combine(const algorithm::RoundInfo& info) {
   } else if (setting.traits.topology.scope == algorithm::Scope::everybody) {
     average->combine(info, publisher);
   } else if (setting.traits.topology.scope == algorithm::Scope::neighbors) {
-    if (!round.run(info) && membership.keeps_seat()) rejoin();
+    if (!round.run(info) && participation.keeps_seat()) rejoin();
   }
 }
 
@@ -258,7 +258,7 @@ void Worker::Impl::combine(const algorithm::RoundInfo& info) {
 void Worker::Impl::rejoin() {
   recovery.rejoin(publisher, lag.furthest_neighbor(), [this](std::int64_t rounds) {
     growth.prepare(rounds);
-    return seats ? seats->growth().entered() : 0;
+    return setting.members ? setting.members->map().entered() : 0;
   });
   round.leave_out_rounds();
 }
@@ -279,12 +279,12 @@ void Worker::Impl::republish() {
 /// Between rounds. Spares and growth tell rounds by combinations.
 void Worker::Impl::count_republished() {
   progress.republished = progress.combinations - progress.stats.rounds / setting.steps();
-  if (seats) seats->note_republished(progress.republished);
+  if (setting.members) setting.members->records().set_republished(progress.republished);
 }
 
 void Worker::Impl::set_schedule(const TopologyRule& rule) {
   require_in_training("set_schedule");
-  require(!seats, ErrorKind::argument,
+  require(!setting.members, ErrorKind::argument,
           "Worker: set_schedule over a group with spares, which begin with the topology that the "
           "Worker was made with; start no spares, or make a new Worker");
   require(!setting.sends_sums(), ErrorKind::argument,
@@ -325,14 +325,14 @@ void Worker::Impl::restore(const std::vector<TensorView>& saved) {
 }
 
 void Worker::Impl::require_in_training(std::string_view call) const {
-  require(!membership.has_ended(), ErrorKind::argument,
+  require(!participation.has_ended(), ErrorKind::argument,
           "Worker: {}() was called after finish(); make a new Worker to continue", call);
 }
 
 void Worker::Impl::finish() {
-  if (membership.has_ended()) return;
+  if (participation.has_ended()) return;
   if (rotates) mixer->memory().copy_weights_from(link.exchange->published().data);
-  membership.finish(publisher);
+  participation.finish(publisher);
 }
 
 Worker::Worker(Group group, const TopologyRule& rule, std::vector<TensorView> parameters,
@@ -421,17 +421,17 @@ void Worker::finish() {
   if (impl_) impl_->finish();
 }
 void Worker::leave() {
-  if (worker::is_active(impl_)) impl_->membership.leave();
+  if (worker::is_active(impl_)) impl_->participation.leave();
 }
 void Worker::await_finish() {
   finish();
   if (!worker::is_active(impl_)) return;
   impl_->survivors.await_finish();
-  if (impl_->seats) impl_->seats->await_end();
+  if (const auto& members = impl_->setting.members) members->await_end();
 }
 Departures Worker::departed(const std::vector<int>& ask) const {
   return impl_ ? impl_->survivors.departed(ask) : Departures{};
 }
-bool Worker::abandon() noexcept { return impl_ && impl_->membership.abandon(); }
+bool Worker::abandon() noexcept { return impl_ && impl_->participation.abandon(); }
 
 }  // namespace fast

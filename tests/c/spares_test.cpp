@@ -10,8 +10,7 @@
 #include "c/handles.hpp"
 #include "c/programs.hpp"
 #include "c/tasks.hpp"
-#include "exchange/group_impl.hpp"
-#include "exchange/seats/seat_keeper.hpp"
+#include "exchange/open_coordinator.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -30,7 +29,7 @@ struct Ends {
 };
 
 void request_growth(const fast_group* group) {
-  fast::GroupImpl::of(group->group).seats()->growth().request();
+  fast::exchange::members_of(group->group)->growth().request();
 }
 
 /// Worker k pulls its weight to 10 k. With one growth, the mean of all three workers' targets is

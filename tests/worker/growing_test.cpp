@@ -19,8 +19,7 @@
 #include <mutex>
 #include <thread>
 
-#include "exchange/group_impl.hpp"
-#include "exchange/seats/seat_keeper.hpp"
+#include "exchange/open_coordinator.hpp"
 #include "mpi/launcher.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
@@ -146,7 +145,7 @@ void resume_grown(Worker& worker) {
 
 /// If the workers become more after the coming round.
 void republish_before_growth(Worker& worker, const Group& group) {
-  const auto coming = GroupImpl::of(group).seats()->growth().coming();
+  const auto coming = exchange::members_of(group)->growth().coming();
   if (coming && worker.round() + 1 == coming->round) worker.republish();
 }
 
@@ -172,7 +171,7 @@ void grow_and_train(const GrowingRun& run, const Group& threads, Grown& grown) {
   std::int64_t end = dies ? run.dies_in : size == all ? changed + rounds_after : most_rounds_before;
   while (worker.round() < end) {
     if (threads.rank() == 0 && worker.round() == asks_in) {
-      for (int k = 0; k < run.growths; ++k) GroupImpl::of(group).seats()->growth().request();
+      for (int k = 0; k < run.growths; ++k) exchange::members_of(group)->growth().request();
     }
     if (run.republishes) republish_before_growth(worker, group);
     if (run.staleness != 0 && size == all)
@@ -357,7 +356,7 @@ TEST_CASE("a program that does not allow it does not grow, and the spare ends wi
     const Group group = with_spares(threads, 1);
     std::vector<double> x(5, 1.0);
     Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, growing_options({"awc"}));
-    if (threads.rank() == 0) GroupImpl::of(group).seats()->growth().request();
+    if (threads.rank() == 0) exchange::members_of(group)->growth().request();
     while (worker.round() < 400) {
       worker.step([] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
     }
@@ -378,7 +377,7 @@ TEST_CASE("a spare has joined that begins in place of a newcomer that failed bef
     options.algorithm = algorithm::elementwise(FailingAverage{fails});
     Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
     worker.allow_growth();
-    if (threads.rank() == 0) GroupImpl::of(group).seats()->growth().request();
+    if (threads.rank() == 0) exchange::members_of(group)->growth().request();
     while (worker.round() < 1500)
       worker.step([] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
     worker.await_finish();

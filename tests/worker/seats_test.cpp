@@ -13,7 +13,7 @@
 #include <mutex>
 #include <thread>
 
-#include "exchange/seats/seat_keeper.hpp"
+#include "exchange/open_coordinator.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "support/seed.hpp"
@@ -287,9 +287,9 @@ TEST_CASE("workers that have republished and a spare end at the same combination
       if (is_lost) worker.step([] {});
       worker.await_finish();
       if (is_lost) return;
-      const exchange::SeatTable& table = GroupImpl::of(group).seats()->table();
+      const membership::RankMap& map = exchange::members_of(group)->map();
       for (int seat = 0; seat < 3; ++seat) {
-        const std::int64_t combinations = table.records().progress(table.holder(seat));
+        const std::int64_t combinations = map.records().progress(map.holder(seat));
         expect(combinations == rounds / mix_every + 1,
                fmt::format("seat {} ends at combination {}", seat, combinations));
       }

@@ -64,9 +64,6 @@ inline constexpr std::int64_t unbounded_staleness = std::numeric_limits<std::int
 /// `measured` means messages: a slot may be written again before a slow link has sent it.
 enum class RemotePathChoice { measured, pull, two_sided };
 
-/// The automatic threshold as long as a worker has shown too few signs of life.
-inline constexpr Seconds suspect_after_at_first{5};
-
 /// How an exchange waits, and how it reaches other hosts.
 struct ExchangeOptions {
   /// 0: exactly the same round; k: at most k rounds old; unbounded: never waits.

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <fast/exchange/group.hpp>
-
-#include <cstdint>
-#include <limits>
+#include <fast/membership/growth_rounds.hpp>
 
 namespace fast {
 
@@ -19,14 +17,6 @@ namespace fast {
 ///
 /// A spare may also join as one worker more: see Worker::allow_growth().
 Group with_spares(const Group& everyone, int spares, Seconds deadline = Seconds(300));
-
-/// The rounds before which the workers of a run may become more: `first`, `first` + `every`, and so
-/// on. A program whose data are divided anew in each epoch takes the beginnings of epochs.
-struct GrowthRounds {
-  std::int64_t first = 0;
-  std::int64_t every = 1;
-  std::int64_t before = std::numeric_limits<std::int64_t>::max();  ///< not from this round on
-};
 
 /// The spares that `fastrun --spares` has started; 0 without it.
 int spares_of_launcher();

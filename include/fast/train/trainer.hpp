@@ -38,7 +38,8 @@ struct CheckpointOptions {
   /// A checkpoint of any number of workers, or a directory of checkpoints: the newest is taken.
   std::optional<std::filesystem::path> resume;
   bool strict = false;  ///< refuse checkpoints of which some worker's file is missing or broken
-  /// Called several times a second by a thread of its own. When it returns true on any worker, all
+  /// Called several times a second by the library's thread that also sends this worker's signs of
+  /// life to the other workers: it must return at once. When it returns true on any worker, all
   /// workers save in the same round (at staleness 0) and end training. A run without checkpoints
   /// ends with the mean model of that round.
   std::function<bool()> stop_requested;

@@ -5,6 +5,8 @@
 #include <fast/core/error.hpp>
 #include <fast/exchange/spares.hpp>
 
+#include "exchange/open_coordinator.hpp"
+
 namespace fast {
 namespace exchange {
 
@@ -15,11 +17,12 @@ SeatedGroup::SeatedGroup(Group everyone, int spares, const Deadline& deadline)
   auto same = GroupImpl::of(everyone_).subgroup(founds ? 0 : 1, deadline);
   if (founds) founders_ = GroupImpl::group(std::move(same));
   if (!founds) GroupImpl::of(everyone_).leave_untouched();
-  keeper_ = std::make_shared<SeatKeeper>(everyone_, seats, deadline);
+  members_ = std::make_shared<membership::Members>(
+      open_coordinator(everyone_, membership::record_format(), deadline), seats);
 }
 
 int SeatedGroup::rank() const {
-  return keeper_->table().own_seat().value_or(keeper_->table().rank());
+  return members_->map().own_seat().value_or(members_->map().rank());
 }
 
 std::vector<int> SeatedGroup::hosts() const {
@@ -27,8 +30,8 @@ std::vector<int> SeatedGroup::hosts() const {
   const int own = all[static_cast<std::size_t>(everyone_.rank())];
   std::vector<int> hosts = all;
   hosts.resize(static_cast<std::size_t>(size()));
-  for (int seat = keeper_->table().founders(); seat < size(); ++seat) {
-    const int holder = std::max(0, keeper_->table().holder(seat));
+  for (int seat = members_->map().founders(); seat < size(); ++seat) {
+    const int holder = std::max(0, members_->map().holder(seat));
     hosts[static_cast<std::size_t>(seat)] = all[static_cast<std::size_t>(holder)];
   }
   if (rank() < size()) hosts[static_cast<std::size_t>(rank())] = own;
@@ -46,7 +49,7 @@ std::vector<int> SeatedGroup::died() const {
   std::vector<int> seats;
   const std::vector<int> ranks = everyone_.died();
   for (int seat = 0; seat < size(); ++seat) {
-    if (std::find(ranks.begin(), ranks.end(), keeper_->table().holder(seat)) != ranks.end())
+    if (std::find(ranks.begin(), ranks.end(), members_->map().holder(seat)) != ranks.end())
       seats.push_back(seat);
   }
   return seats;

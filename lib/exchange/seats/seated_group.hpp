@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "exchange/group_impl.hpp"
-#include "exchange/seats/seat_keeper.hpp"
+#include "membership/members.hpp"
 
 namespace fast::exchange {
 
@@ -17,7 +17,7 @@ class SeatedGroup final : public GroupImpl {
   SeatedGroup(Group everyone, int spares, const Deadline& deadline);
 
   int rank() const override;
-  int size() const override { return keeper_->table().seats(); }
+  int size() const override { return members_->map().seats(); }
   std::string name() const override { return everyone_.name(); }
   /// Of the ranks that began on the seats, or hold those where nobody began; a spare's own seat is
   /// on its own host.
@@ -33,12 +33,12 @@ class SeatedGroup final : public GroupImpl {
 
   const Group* everyone() const override { return &everyone_; }
   const Group* founders() const override { return founders_ ? &*founders_ : nullptr; }
-  std::shared_ptr<SeatKeeper> seats() const override { return keeper_; }
+  std::shared_ptr<membership::Members> members() const override { return members_; }
 
  private:
   Group everyone_;
   std::optional<Group> founders_;  ///< none on spares
-  std::shared_ptr<SeatKeeper> keeper_;
+  std::shared_ptr<membership::Members> members_;
 };
 
 }  // namespace fast::exchange

@@ -7,8 +7,8 @@ namespace {
 
 class SeatedExchange final : public Exchange {
  public:
-  SeatedExchange(std::unique_ptr<Exchange> ranks, std::shared_ptr<SeatKeeper> keeper)
-      : ranks_(std::move(ranks)), keeper_(std::move(keeper)) {}
+  SeatedExchange(std::unique_ptr<Exchange> ranks, std::shared_ptr<membership::Members> members)
+      : ranks_(std::move(ranks)), members_(std::move(members)) {}
 
   MutablePayload acquire() override { return ranks_->acquire(); }
   void publish(std::int64_t round, bool with_weights) override {
@@ -30,7 +30,7 @@ class SeatedExchange final : public Exchange {
     return comes;
   }
   Arrival::State look(int neighbor, std::int64_t round) override {
-    return ranks_->look(keeper_->table().holder(neighbor), round);
+    return ranks_->look(members_->map().holder(neighbor), round);
   }
   bool is_intact(const Arrival& arrival) const override {
     Arrival by_rank = arrival;
@@ -39,31 +39,31 @@ class SeatedExchange final : public Exchange {
   }
   void complete(std::int64_t rounds) override {
     ranks_->complete(rounds);
-    keeper_->note_progress(rounds);
+    members_->records().set_progress(rounds);
   }
 
  private:
   std::vector<Arrival> by_seat(std::vector<Arrival> arrivals) const {
     for (Arrival& arrival : arrivals) {
       arrival.rank = arrival.worker;
-      arrival.worker = keeper_->table().seat_of(arrival.rank).value_or(arrival.rank);
+      arrival.worker = members_->map().seat_of(arrival.rank).value_or(arrival.rank);
     }
     return arrivals;
   }
 
   std::unique_ptr<Exchange> ranks_;
-  std::shared_ptr<SeatKeeper> keeper_;
+  std::shared_ptr<membership::Members> members_;
 };
 
 class SeatedPeers final : public Peers, public Results {
  public:
-  SeatedPeers(std::shared_ptr<Peers> ranks, std::shared_ptr<SeatKeeper> keeper)
-      : ranks_(std::move(ranks)), keeper_(std::move(keeper)) {}
+  SeatedPeers(std::shared_ptr<Peers> ranks, std::shared_ptr<membership::Members> members)
+      : ranks_(std::move(ranks)), members_(std::move(members)) {}
 
   PeerState peer(int worker) const override { return ranks_->peer(rank_on(worker)); }
   /// A seat that a spare will take soon is not lost.
   bool is_suspect(int worker) const override {
-    return ranks_->is_suspect(rank_on(worker)) && !keeper_->is_awaited(worker);
+    return ranks_->is_suspect(rank_on(worker)) && !members_->is_awaited(worker);
   }
   Seconds suspect_after(int worker) const override {
     return ranks_->suspect_after(rank_on(worker));
@@ -71,7 +71,7 @@ class SeatedPeers final : public Peers, public Results {
   void note_progress() override { ranks_->note_progress(); }
   /// That the worker runs is noted by its owner, when all have met.
   bool announce(WorkerStatus status) override {
-    if (status != WorkerStatus::running) keeper_->note_status(status);
+    if (status != WorkerStatus::running) members_->records().set_status(status);
     return ranks_->announce(status);
   }
   Snapshot snapshot(int worker, std::span<std::byte> room, Piece& piece) const override {
@@ -90,24 +90,24 @@ class SeatedPeers final : public Peers, public Results {
  private:
   /// A worker that has lost its seat still sees itself there.
   int rank_on(int seat) const {
-    const bool own = keeper_->table().own_seat() == seat;
-    return own ? keeper_->table().rank() : keeper_->table().holder(seat);
+    const bool own = members_->map().own_seat() == seat;
+    return own ? members_->map().rank() : members_->map().holder(seat);
   }
 
   std::shared_ptr<Peers> ranks_;
-  std::shared_ptr<SeatKeeper> keeper_;
+  std::shared_ptr<membership::Members> members_;
 };
 
 }  // namespace
 
-Link seated(Link link, std::shared_ptr<SeatKeeper> keeper) {
-  return {std::make_unique<SeatedExchange>(std::move(link.exchange), keeper),
-          std::make_shared<SeatedPeers>(std::move(link.peers), keeper)};
+Link seated(Link link, std::shared_ptr<membership::Members> members) {
+  return {std::make_unique<SeatedExchange>(std::move(link.exchange), members),
+          std::make_shared<SeatedPeers>(std::move(link.peers), members)};
 }
 
-RoundEdges in_ranks(RoundEdges edges, const SeatKeeper& keeper) {
+RoundEdges in_ranks(RoundEdges edges, const membership::Members& members) {
   for (auto* seats : {&edges.sources, &edges.destinations}) {
-    for (int& worker : *seats) worker = keeper.table().holder(worker);
+    for (int& worker : *seats) worker = members.map().holder(worker);
   }
   return edges;
 }

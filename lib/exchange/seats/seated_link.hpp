@@ -3,15 +3,15 @@
 
 #include <memory>
 
-#include "exchange/seats/seat_keeper.hpp"
+#include "membership/members.hpp"
 
 namespace fast::exchange {
 
 /// `link` is of Group::everyone(). Its plan must be in ranks, see in_ranks().
-Link seated(Link link, std::shared_ptr<SeatKeeper> keeper);
+Link seated(Link link, std::shared_ptr<membership::Members> members);
 
 /// The edges of seats as edges of the ranks that hold them at the time of the call. They stand in
 /// the order of the seats.
-RoundEdges in_ranks(RoundEdges edges, const SeatKeeper& keeper);
+RoundEdges in_ranks(RoundEdges edges, const membership::Members& members);
 
 }  // namespace fast::exchange

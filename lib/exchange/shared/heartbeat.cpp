@@ -6,6 +6,8 @@
 namespace fast::exchange {
 namespace {
 
+using membership::Traffic;
+
 /// A message of a worker on another host is on its way into its mirror.
 Traffic traffic_of(const WorkerHeader& worker) {
   const std::uint64_t begun = worker.arriving.sequence.load(std::memory_order_relaxed);

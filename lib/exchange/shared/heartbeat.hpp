@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "exchange/failure_detector.hpp"
 #include "exchange/shared/slot_board.hpp"
+#include "membership/failure_detector.hpp"
 
 namespace fast::exchange {
 
@@ -34,7 +34,7 @@ class Heartbeat {
  private:
   std::shared_ptr<const SlotBoard> board_;
   int rank_;
-  FailureDetector detector_;
+  membership::FailureDetector detector_;
   std::uint64_t arrived_ = 0;  ///< parts of messages, from all workers, at the latest beat
 };
 

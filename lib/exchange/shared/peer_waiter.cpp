@@ -83,7 +83,7 @@ PeerWaiter::Outcome PeerWaiter::wait_until(int worker, const std::function<bool(
 PeerWaiter::Outcome PeerWaiter::wait_longer(int worker, const std::function<bool()>& ready,
                                             std::string_view operation, std::int64_t round) {
   WorkerHeader& header = heartbeat_->board()->header(worker);
-  ProgressDeadline deadline(options_.deadline, own());
+  membership::ProgressDeadline deadline(options_.deadline, own());
   Seconds notice = slow_notice;
   for (int attempts = 0;; ++attempts) {
     const std::uint32_t seen = header.signal.count.load(std::memory_order_seq_cst);

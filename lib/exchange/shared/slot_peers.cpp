@@ -10,7 +10,7 @@
 
 namespace fast::exchange {
 namespace {
-constexpr Seconds heartbeat_period{1 / beats_per_second};
+constexpr Seconds heartbeat_period{1 / membership::beats_per_second};
 constexpr int snapshot_attempts = 100;
 constexpr Seconds remote_look{1}, repeated_look{0.05};
 constexpr Seconds remote_snapshot{600};  // while parts arrive

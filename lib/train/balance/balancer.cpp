@@ -49,19 +49,19 @@ void Balancer::start() {
   if (!measures()) return;
   take_newest_saved();
   const WorkerOptions& worker = plan_.options.worker;
-  control_ = std::make_unique<ShareControl>(
-      plan_.group, shares_,
-      ShareControl::Options{.batch_size = plan_.options.batch_size,
-                            .silent_after = worker.suspect_after.value_or(suspect_after_at_first),
-                            .deadline = worker.deadline});
+  agreement_.emplace(
+      plan_.coordinator, shares_,
+      ShareAgreement::Options{.batch_size = plan_.options.batch_size,
+                              .silent_after = worker.suspect_after.value_or(suspect_after_at_first),
+                              .deadline = worker.deadline});
 }
 
 void Balancer::begin_epoch(int epoch) {
-  if (!control_) return;
+  if (!agreement_) return;
   const bool is_first = !std::exchange(has_begun_, true);
-  if (!is_first && !control_->has_measured())
-    control_->measured(epoch - 1, meter_.seconds_per_sample());
-  std::optional<Shares> shares = control_->begin_epoch(epoch);
+  if (!is_first && !agreement_->has_measured())
+    agreement_->measured(epoch - 1, meter_.seconds_per_sample());
+  std::optional<Shares> shares = agreement_->begin_epoch(epoch);
   if (!shares) return;
   meter_.restart();
   if (*shares == shares_) return;
@@ -70,15 +70,11 @@ void Balancer::begin_epoch(int epoch) {
 }
 
 void Balancer::note_round(int epoch, double load_s, std::size_t samples) {
-  if (!control_) return;
-  control_->count_round();
-  if (control_->has_measured()) return;
+  if (!agreement_) return;
+  agreement_->count_round();
+  if (agreement_->has_measured()) return;
   meter_.add(load_s + replica_.step().compute_s(), samples);
-  if (meter_.is_full()) control_->measured(epoch, meter_.seconds_per_sample());
-}
-
-void Balancer::end(bool left) {
-  if (control_) control_->end(left ? ShareRecords::Stage::left : ShareRecords::Stage::done);
+  if (meter_.is_full()) agreement_->measured(epoch, meter_.seconds_per_sample());
 }
 
 Metadata Balancer::to_metadata() const {

@@ -4,9 +4,9 @@
 
 #include <fast/train/safetensors.hpp>
 
-#include <memory>
+#include <optional>
 
-#include "train/balance/share_control.hpp"
+#include "train/balance/share_agreement.hpp"
 #include "train/balance/shares.hpp"
 #include "train/balance/speed_meter.hpp"
 #include "train/run/replica.hpp"
@@ -26,8 +26,6 @@ class Balancer {
   void begin_epoch(int epoch);
   /// After a round of `epoch`; `load_s`: the time in which its batch was made.
   void note_round(int epoch, double load_s, std::size_t samples);
-  /// This worker begins no further epoch. `left`: others go on.
-  void end(bool left);
 
   /// For a checkpoint's file.
   Metadata to_metadata() const;
@@ -48,9 +46,9 @@ class Balancer {
   Replica& replica_;
   Shares shares_;
   SpeedMeter meter_;
-  std::unique_ptr<ShareControl> control_;  ///< null before start(), and unless measured
-  bool has_begun_ = false;                 ///< an epoch
-  std::string saved_;                      ///< epoch and shares of this worker's file, or empty
+  std::optional<ShareAgreement> agreement_;  ///< empty before start(), and unless measured
+  bool has_begun_ = false;                   ///< an epoch
+  std::string saved_;                        ///< epoch and shares of this worker's file, or empty
 };
 
 }  // namespace fast::train

@@ -1,70 +1,172 @@
 #include "train/balance/share_agreement.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <fast/core/error.hpp>
 #include <utility>
 #include <vector>
 
 namespace fast::train {
+namespace {
 
-ShareAgreement::ShareAgreement(ShareRecords records, Shares first, std::size_t batch_size,
-                               double silent_after_s)
-    : records_(std::move(records)),
+using membership::NumberedRound;
+using membership::RoundAgreement;
+using membership::Stage;
+namespace word = membership::word;
+
+/// The upper half is the number of a division, so that words grow.
+constexpr int number_shift = 32;
+constexpr std::uint64_t value_mask = (std::uint64_t{1} << number_shift) - 1;
+
+std::uint64_t pack_share(std::uint64_t number, std::uint64_t value) {
+  return number << number_shift | (value & value_mask);
+}
+std::uint64_t number_in(std::uint64_t word) { return word >> number_shift; }
+std::uint64_t value_in(std::uint64_t word) { return word & value_mask; }
+
+std::uint64_t bits_of(double seconds) {
+  return std::bit_cast<std::uint32_t>(static_cast<float>(seconds));
+}
+double seconds_in(std::uint64_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+}
+
+std::size_t share_of(int worker) { return word::first_share + static_cast<std::size_t>(worker); }
+
+}  // namespace
+
+ShareAgreement::ShareAgreement(std::shared_ptr<membership::Coordinator> coordinator, Shares first,
+                               const Options& options)
+    : coordinator_(std::move(coordinator)),
+      board_(coordinator_->board()),
+      records_(board_),
+      divisions_(board_, word::division),
       first_(std::move(first)),
-      batch_size_(batch_size),
-      signs_(records_.size(), records_.rank(), silent_after_s) {}
+      options_(options) {
+  coordinator_->add(*this);
+}
 
+ShareAgreement::~ShareAgreement() { coordinator_->remove(*this); }
+
+bool ShareAgreement::has_measured() const {
+  const auto lock = coordinator_->lock();
+  return divisions_.own_bound().number > taken_;
+}
+
+/// The speed is there before readers see the bound. This worker may be the last one.
 void ShareAgreement::measured(int epoch, double seconds_per_sample) {
-  said_ = {taken_ + 1, epoch, seconds_per_sample};
-  records_.measure(said_);
+  const auto lock = coordinator_->lock();
+  board_.raise(word::speed, pack_share(taken_ + 1, bits_of(seconds_per_sample)));
+  divisions_.bind({taken_ + 1, epoch});
+  settle();
 }
 
-bool ShareAgreement::may_begin(int epoch) const {
-  const ShareRecords::Settled settled = records_.newest_settled();
-  const bool comes_into_force = settled.number > taken_ && epoch >= settled.epoch;
-  if (comes_into_force && !records_.newest_shares()) return false;  // they are being written
-  return epoch <= said_.epoch || said_.number <= settled.number || records_.any_is_done();
+void ShareAgreement::count_round() {
+  const auto lock = coordinator_->lock();
+  board_.count(word::trained);
 }
 
-std::optional<Shares> ShareAgreement::take(int epoch) {
-  const ShareRecords::Settled settled = records_.newest_settled();
-  if (settled.number <= taken_ || epoch < settled.epoch) return std::nullopt;
-  std::optional<Shares> shares = records_.newest_shares();
+std::uint64_t ShareAgreement::rounds() const {
+  std::uint64_t all = 0;
+  for (int worker = 0; worker < board_.size(); ++worker) all += board_.read(worker, word::trained);
+  return all;
+}
+
+bool ShareAgreement::any_is_done() const {
+  return records_.any_has_come_to(Stage::done) || records_.any_has_come_to(Stage::stopped);
+}
+
+bool ShareAgreement::can_begin(int epoch) const {
+  const NumberedRound settled = divisions_.settled();
+  const bool comes_into_force = settled.number > taken_ && epoch >= settled.round;
+  if (comes_into_force && !newest()) return false;  // they are being written
+  return !divisions_.holds(epoch) || any_is_done();
+}
+
+std::optional<Shares> ShareAgreement::come_into_force(int epoch) {
+  const NumberedRound settled = divisions_.settled();
+  if (settled.number <= taken_ || epoch < settled.round) return std::nullopt;
+  std::optional<Shares> shares = newest();
   if (shares) taken_ = settled.number;
   return shares;
 }
 
-void ShareAgreement::tick(double elapsed_s) {
-  records_.beat();
-  signs_.look(elapsed_s, [this](std::size_t worker) { return records_.beat_of(worker); });
-  if (!records_.any_is_done()) settle();
+bool ShareAgreement::may_begin(int epoch) const {
+  const auto lock = coordinator_->lock();
+  return can_begin(epoch);
 }
 
-/// Empty: it is awaited.
-std::optional<Speed> ShareAgreement::speed_of(std::size_t worker, std::uint64_t number) const {
-  const bool is_running = records_.stage_of(worker) == ShareRecords::Stage::running;
-  if (!is_running || signs_.is_silent(worker)) return Speed{.is_away = true};
-  const ShareRecords::Measured measured = records_.measured_of(worker);
-  // It trains in an epoch that the others have left long ago: they do not wait for it.
-  if (measured.number + 1 < number) return Speed{.is_away = true};
-  if (measured.number < number) return std::nullopt;
-  return Speed{.seconds_per_sample = measured.seconds_per_sample};
+std::optional<Shares> ShareAgreement::take(int epoch) {
+  const auto lock = coordinator_->lock();
+  return come_into_force(epoch);
+}
+
+std::optional<Shares> ShareAgreement::begin_epoch(int epoch) {
+  std::optional<Deadline> deadline(options_.deadline);
+  auto lock = coordinator_->lock();
+  std::uint64_t rounds = this->rounds();
+  while (!can_begin(epoch)) {
+    if (std::exchange(rounds, this->rounds()) != rounds) deadline.emplace(options_.deadline);
+    require(!deadline->expired(), ErrorKind::deadline,
+            "Trainer: worker {} waited {:.1f} s before epoch {} for the others to measure their "
+            "speed, and none of them made a round; look for one that hangs",
+            board_.rank(), deadline->elapsed_s(), epoch + 1);
+    coordinator_->wait(lock);
+  }
+  return come_into_force(epoch);
+}
+
+/// Of the newest division. Empty: nothing is settled, or a newer one just now.
+std::optional<Shares> ShareAgreement::newest() const {
+  const NumberedRound newest = divisions_.settled();
+  if (newest.number == 0) return std::nullopt;
+  for (int worker = 0; worker < board_.size(); ++worker) {
+    if (divisions_.settled_by(worker) != newest) continue;
+    std::vector<std::size_t> batches;
+    for (int w = 0; w < board_.size(); ++w) {
+      const std::uint64_t share = board_.read(worker, share_of(w));
+      if (number_in(share) != newest.number) return std::nullopt;
+      batches.push_back(value_in(share));
+    }
+    return Shares(std::move(batches));
+  }
+  return std::nullopt;
+}
+
+/// A worker that is more than one division behind trains in an epoch that the others have left long
+/// ago: they do not wait for it.
+bool ShareAgreement::is_away(int worker, std::uint64_t number) const {
+  const double after_s = (options_.silent_after + coordinator_->news()).count();
+  return !records_.is_running(worker) || coordinator_->liveness().is_silent(worker, after_s) ||
+         divisions_.bound_of(worker).number + 1 < number;
 }
 
 void ShareAgreement::settle() {
-  const std::uint64_t number = records_.newest_settled().number + 1;
+  if (any_is_done()) return;
+  const std::uint64_t number = divisions_.settled().number + 1;
+  using Voice = RoundAgreement::Voice;
+  const auto last = divisions_.last_bound(
+      number, [&](int worker) { return is_away(worker, number) ? Voice::none : Voice::settles; });
+  if (!last) return;
   std::vector<Speed> speeds;
-  int last_epoch = 0;
-  for (std::size_t worker = 0; worker < records_.size(); ++worker) {
-    const std::optional<Speed> speed = speed_of(worker, number);
-    const bool is_away = speed && speed->is_away;
-    const bool settles = worker == records_.rank();
-    if (!speed || (settles && is_away)) return;
-    if (!is_away && worker < records_.rank()) return;  // it settles
-    speeds.push_back(*speed);
-    if (!is_away) last_epoch = std::max(last_epoch, records_.measured_of(worker).epoch);
+  for (int worker = 0; worker < board_.size(); ++worker) {
+    Speed& speed = speeds.emplace_back(Speed{.is_away = is_away(worker, number)});
+    if (speed.is_away) continue;
+    const std::uint64_t said = board_.read(worker, word::speed);
+    if (number_in(said) != number) return;  // on its way
+    speed.seconds_per_sample = seconds_in(value_in(said));
   }
-  const std::optional<Shares> now = number == 1 ? first_ : records_.newest_shares();
-  if (now) records_.settle({number, last_epoch + 1}, rebalanced(*now, speeds, batch_size_));
+  const std::optional<Shares> now = number == 1 ? first_ : newest();
+  if (now) settle_on({number, *last + 1}, rebalanced(*now, speeds, options_.batch_size));
+}
+
+/// The shares are there before readers see that they are settled.
+void ShareAgreement::settle_on(NumberedRound settled, const Shares& shares) {
+  for (int worker = 0; worker < board_.size(); ++worker) {
+    const auto batch = shares.batches()[static_cast<std::size_t>(worker)];
+    board_.raise(share_of(worker), pack_share(settled.number, batch));
+  }
+  divisions_.settle(settled);
 }
 
 }  // namespace fast::train

@@ -148,7 +148,7 @@ void Resume::run() {
                                         is_over ? "; all epochs are done, no step follows" : ""));
 }
 
-void Resume::join(const std::optional<NumberedRound>& next) {
+void Resume::join(const std::optional<membership::NumberedRound>& next) {
   RunPosition& position = state_.position();
   std::int64_t before = 0;
   if (point_) {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "train/control/agreement_records.hpp"
+#include "membership/record_board.hpp"
 #include "train/run/run_plan.hpp"
 #include "train/run/run_state.hpp"
 
@@ -44,7 +44,7 @@ class Resume {
   void run();
   /// Of a spare that has taken its seat: its place in the data is that of the others. In a run that
   /// has grown, the others say in `next` which epoch begins in which round. Not collective.
-  void join(const std::optional<NumberedRound>& next = {});
+  void join(const std::optional<membership::NumberedRound>& next = {});
 
  private:
   void load();

@@ -10,6 +10,12 @@
 #include "train/run/run_files.hpp"
 
 namespace fast::train {
+
+using membership::NumberedRound;
+using membership::Request;
+using membership::Stage;
+using membership::Turn;
+
 namespace {
 
 constexpr double hear_within_s = 0.5;
@@ -23,10 +29,10 @@ std::int64_t rounds_ahead(bool exact, const std::optional<double>& round_s) {
 
 }  // namespace
 
-RunCheckpoint::RunCheckpoint(const RunPlan& plan, RunControl& control, RunState& state,
-                             std::unique_ptr<CheckpointWriter> writer, bool joins)
+RunCheckpoint::RunCheckpoint(const RunPlan& plan, membership::RunAgreement& agreement,
+                             RunState& state, std::unique_ptr<CheckpointWriter> writer, bool joins)
     : plan_(plan),
-      control_(control),
+      agreement_(agreement),
       state_(state),
       writer_(std::move(writer)),
       last_saved_(state.position().rounds()),
@@ -37,30 +43,30 @@ RunCheckpoint::RunCheckpoint(const RunPlan& plan, RunControl& control, RunState&
 bool RunCheckpoint::may_go_on(const std::optional<double>& round_s) {
   const bool exact = plan_.options.worker.staleness == 0;
   for (;;) {
-    const Turn turn = control_.take_turn(position().rounds(), rounds_ahead(exact, round_s));
+    const Turn turn = agreement_.take_turn(position().rounds(), rounds_ahead(exact, round_s));
     if (turn == Turn::go) return true;
     stopped_ = turn == Turn::stop;
     save_settled(stopped_ ? Request::stop : Request::save);
     if (stopped_) return false;
-    control_.saved();
+    agreement_.saved();
   }
 }
 
 /// In the round on which the workers have agreed.
 void RunCheckpoint::save_settled(Request what) {
-  const std::int64_t round = control_.round_of(what);
+  const std::int64_t round = agreement_.round_of(what);
   if (saves() && (lacks(round) || !has_any_)) save(round);
 }
 
 void RunCheckpoint::wait() {
   const std::int64_t rounds = position().rounds();
-  control_.wait(rounds);
+  agreement_.wait(rounds);
   if (!saves()) return;
-  if (control_.save_is_due(rounds)) {
+  if (agreement_.save_is_due(rounds)) {
     save_settled(Request::save);
-    control_.saved();
+    agreement_.saved();
   } else if (rounds > rounds_at_save_ && is_due_by_time()) {
-    control_.request_save();
+    agreement_.request(Request::save);
   }
 }
 
@@ -76,7 +82,7 @@ void RunCheckpoint::after_round() {
   const bool exact = plan_.options.worker.staleness == 0;
   const bool by_rounds =
       options.every_rounds > 0 && rounds >= rounds_at_save_ + options.every_rounds;
-  if (is_due_by_time() || (by_rounds && !exact)) control_.request_save();
+  if (is_due_by_time() || (by_rounds && !exact)) agreement_.request(Request::save);
   const bool grows = plan_.group.size() != plan_.schedule.workers();
   if (is_due() && !grows) save(rounds);
 }
@@ -91,13 +97,13 @@ bool RunCheckpoint::is_due() const {
 
 void RunCheckpoint::note_epoch(std::int64_t worker_round) {
   const auto left = static_cast<std::int64_t>(position().epoch_rounds() - position().round());
-  control_.note_next_epoch(
+  agreement_.note_next_epoch(
       {static_cast<std::uint64_t>(position().epoch()) + 1, worker_round + left});
   if (is_due() && lacks(position().rounds())) save(position().rounds());
 }
 
 void RunCheckpoint::come_to_seat(std::int64_t worker_round) {
-  const NumberedRound next = control_.next_epoch(worker_round);
+  const NumberedRound next = agreement_.next_epoch(worker_round);
   position().take_place(static_cast<int>(next.number), next.round, worker_round);
 }
 
@@ -107,7 +113,7 @@ void RunCheckpoint::end(bool left) {
       saves() && !left && plan_.options.worker.staleness != 0 && plan_.group.has_seat();
   if (goes_on) keep();
   const Stage stage = left ? Stage::left : stopped_ ? Stage::stopped : Stage::done;
-  control_.end(stage, position().rounds());
+  agreement_.end(stage, position().rounds());
   if (!goes_on) return;
   after_end_.emplace([this](Seconds) {
     save_again();
@@ -117,14 +123,14 @@ void RunCheckpoint::end(bool left) {
 
 /// What the others save after this worker's end has its last state.
 void RunCheckpoint::save_again() {
-  if (!control_.save_is_due(position().rounds())) return;
-  writer_->save_kept(control_.round_of(Request::save));
-  control_.saved();
+  if (!agreement_.save_is_due(position().rounds())) return;
+  writer_->save_kept(agreement_.round_of(Request::save));
+  agreement_.saved();
 }
 
 /// Then no further checkpoint is settled. The last one may have been settled a moment before.
 bool RunCheckpoint::conclude(const std::vector<int>& lost) {
-  const bool any_was_stopped = control_.conclude(lost);
+  const bool any_was_stopped = agreement_.conclude(lost);
   if (after_end_) {
     after_end_.reset();
     save_again();
@@ -138,12 +144,13 @@ void RunCheckpoint::finish() {
 
 /// A worker that had made all its rounds saves, too: the others need its file.
 std::string RunCheckpoint::leave() {
-  if (!stopped_) save(control_.round_of(Request::stop));
+  if (!stopped_) save(agreement_.round_of(Request::stop));
   return writer_->finish();
 }
 
 void RunCheckpoint::keep() {
-  writer_->expect(plan_.schedule.workers(), [&control = control_] { return control.absent(); });
+  writer_->expect(plan_.schedule.workers(),
+                  [&agreement = agreement_] { return agreement.absent(); });
   Metadata metadata = state_.metadata();
   metadata.merge(to_metadata(note_of(plan_)));
   writer_->keep(state_.tensors(), metadata);

@@ -8,8 +8,6 @@
 #include <iterator>
 #include <utility>
 
-#include "exchange/group_impl.hpp"
-#include "exchange/seats/seat_keeper.hpp"
 #include "train/checkpoint/run_directories.hpp"
 
 namespace fast::train {
@@ -239,8 +237,7 @@ void RunEnd::describe_run(Summary& summary) const {
   summary.left = left_;
   summary.replaced = replaced_;
   summary.joined = joined_;
-  if (const auto seats = GroupImpl::of(plan_.group).seats())
-    summary.repeated_samples = seats->repeated();
+  if (plan_.members) summary.repeated_samples = plan_.members->repeated();
   if (!gone().empty()) summary.parts = living_parts(plan_.schedule, gone());
 }
 

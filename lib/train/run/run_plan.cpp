@@ -7,6 +7,7 @@
 #include <fast/worker/requirements.hpp>
 #include <fast/worker/rotating_arena.hpp>
 
+#include "exchange/open_coordinator.hpp"
 #include "train/options/rows.hpp"
 
 namespace fast::train {
@@ -262,14 +263,22 @@ RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
   const bool may_move = options.placement && !options.all_reduce;
   Overview overview;
   Schedule schedule = lay_out(given, group.hosts(), may_move, overview);
-  return {group,
-          options,
-          divide(data, options.validation),
-          given,
-          std::move(schedule),
-          first_shares(options, group.size()),
-          std::move(overview),
-          rule};
+  return {.group = group,
+          .options = options,
+          .data = divide(data, options.validation),
+          .given = given,
+          .schedule = std::move(schedule),
+          .shares = first_shares(options, group.size()),
+          .overview = std::move(overview),
+          .rule = rule,
+          .members = exchange::members_of(group),
+          .coordinator = nullptr};
+}
+
+void open_coordinator(RunPlan& plan) {
+  const bool divides = plan.options.balance.kind == Balance::Kind::measured;
+  plan.coordinator = exchange::coordinator_of_run(
+      plan.group, membership::record_format(divides ? plan.group.size() : 0), plan.deadline());
 }
 
 TopologyRule worker_rule(const RunPlan& plan) {

@@ -9,6 +9,9 @@
 #include <fast/train/trainer.hpp>
 #include <fast/worker/worker.hpp>
 
+#include <memory>
+
+#include "membership/members.hpp"
 #include "train/balance/shares.hpp"
 
 namespace fast::train {
@@ -30,6 +33,8 @@ struct RunPlan {
   Overview overview;
   TopologyRule rule;          ///< of the given schedule, for any number of workers
   bool has_observer = false;  ///< of the program; it is told figures and weights after each epoch
+  std::shared_ptr<membership::Members> members;          ///< null without spares
+  std::shared_ptr<membership::Coordinator> coordinator;  ///< null before open_coordinator()
 
   Deadline deadline() const { return Deadline(options.worker.deadline); }
   bool all_reduces() const { return options.all_reduce; }
@@ -41,6 +46,9 @@ struct RunPlan {
 /// Throws Error(argument) when options are out of range or do not fit each other.
 RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
                  const data::Splits& data, const TrainerOptions& options);
+
+/// Collective over all ranks, spares among them. For the agreements of the run.
+void open_coordinator(RunPlan& plan);
 
 /// The topology of the run's Worker, for any number of workers. When a run grows, ranks are not put
 /// in other places: each worker must know the places alone.

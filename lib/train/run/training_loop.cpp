@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 #include <thread>
 #include <utility>
 
-#include "exchange/group_impl.hpp"
-#include "exchange/seats/seat_keeper.hpp"
 #include "mpi/launcher.hpp"
 #include "worker/start/startup.hpp"
 
@@ -15,12 +14,13 @@ namespace fast::train {
 namespace {
 
 constexpr auto samples_asked_for_every = std::chrono::milliseconds(20);
+constexpr Seconds counted_every{0.05};
 constexpr auto told_of_wait_after = std::chrono::seconds(10);
 
 /// Batches that a spare has made up for, and what it learned from them reached the others. Another
 /// spare that takes the seat later need not make up for these.
-void note_made_up(const Group& group, std::int64_t batches) {
-  if (const auto seats = GroupImpl::of(group).seats()) seats->note_work({.made_up = batches});
+void note_made_up(const RunPlan& plan, std::int64_t batches) {
+  if (plan.members) plan.members->records().set_work({.made_up = batches});
 }
 
 /// The first round with a combination from that one on: workers that join begin in it.
@@ -30,12 +30,12 @@ std::int64_t first_combined(std::int64_t round, std::int64_t steps) {
 
 /// A growth that is agreed on, or else the last one: with local steps, others may have come to its
 /// round long before this worker, which may be the one that settles when all stop.
-void note_newcomers(const Group& group, std::int64_t worker_round, std::int64_t steps,
+void note_newcomers(const RunPlan& plan, std::int64_t worker_round, std::int64_t steps,
                     RunCheckpoint& checkpoint) {
-  const auto seats = GroupImpl::of(group).seats();
-  if (!seats || steps == 1) return;
-  const auto coming = seats->growth().coming();
-  const auto grown_in = coming ? coming->round : seats->growth().entered_in();
+  if (!plan.members || steps == 1) return;
+  const membership::SeatGrowth& growth = plan.members->growth();
+  const auto coming = growth.coming();
+  const auto grown_in = coming ? coming->round : growth.entered_in();
   if (!grown_in) return;
   const std::int64_t before = checkpoint.position().rounds() - worker_round;
   checkpoint.note_newcomers(before + *grown_in, before + first_combined(*grown_in, steps));
@@ -53,8 +53,7 @@ TrainingLoop::TrainingLoop(const RunPlan& plan, TrainingBatches& batches, Replic
       balancer_(balancer),
       checkpoint_(checkpoint),
       log_(log),
-      grow_(std::move(grow)),
-      living_(plan.group, replica, checkpoint) {}
+      grow_(std::move(grow)) {}
 
 LoopFigures TrainingLoop::run() {
   const auto begun = static_cast<std::int64_t>(position().round());  // of the epoch
@@ -68,7 +67,6 @@ LoopFigures TrainingLoop::run() {
   }
   if (has_seat() && !figures_.left && !checkpoint_.stopped()) make_up_rest();
   log_.finish();
-  balancer_.end(figures_.left);
   checkpoint_.end(figures_.left);
   return figures_;
 }
@@ -106,8 +104,7 @@ void TrainingLoop::grow() {
   grow_();
   position().begin_epochs_of(batches_.rounds());
   const std::int64_t round = replica_.worker().round();
-  if (round > GroupImpl::of(plan_.group).seats()->growth().entered_in())
-    checkpoint_.come_to_seat(round);
+  if (round > plan_.members->growth().entered_in()) checkpoint_.come_to_seat(round);
 }
 
 /// The workers become more at the beginning of an epoch only, so that each one's batches are those
@@ -122,6 +119,27 @@ void TrainingLoop::begin_epoch() {
   if (may_grow && rounds_of_more() > 0) worker.allow_growth(growth_rounds(next, epoch_rounds));
   balancer_.begin_epoch(position().epoch());
   checkpoint_.note_epoch(worker.round());
+}
+
+/// Lost or left. A worker knows those of its own host, the agreement those that have left of all
+/// hosts.
+std::vector<int> TrainingLoop::gone() const {
+  const Departures departed = replica_.worker().departed();
+  std::vector<int> gone = departed.lost;
+  for (const auto& left : {departed.left, checkpoint_.left()})
+    gone.insert(gone.end(), left.begin(), left.end());
+  return gone;
+}
+
+/// How many workers train, on all hosts, for figures of speed: counted 20 times a second at most.
+int TrainingLoop::living() {
+  if (living_ > 0 && Clock::now() - counted_ < counted_every) return living_;
+  counted_ = Clock::now();
+  const std::vector<int> gone = this->gone(), absent = checkpoint_.absent();
+  std::set<int> missing(gone.begin(), gone.end());
+  missing.insert(absent.begin(), absent.end());
+  missing.erase(plan_.group.rank());
+  return living_ = std::max(1, plan_.group.size() - static_cast<int>(missing.size()));
 }
 
 /// Averages over all workers need every worker.
@@ -151,7 +169,7 @@ bool TrainingLoop::leaves() {
 }
 
 void TrainingLoop::run_epoch(int epoch) {
-  batches_.take_over(gone_workers(replica_, checkpoint_), replica_.worker().round());
+  batches_.take_over(gone(), replica_.worker().round());
 #ifndef NDEBUG
   replica_.worker().layout().require_in_place(replica_.home().tensors());
 #endif
@@ -161,7 +179,7 @@ void TrainingLoop::run_epoch(int epoch) {
   log_.begin_epoch();
   while (position().epoch() == epoch && has_seat()) {
     await_samples();
-    note_newcomers(plan_.group, replica_.worker().round(), steps(), checkpoint_);
+    note_newcomers(plan_, replica_.worker().round(), steps(), checkpoint_);
     if (figures_.left || leaves() || !checkpoint_.may_go_on(round_s())) return;
     const std::size_t round = position().round();
     const std::int64_t before = replica_.worker().round();
@@ -230,14 +248,14 @@ void TrainingLoop::run_round(int epoch, std::size_t round) {
   count_damage(batch);
   const double loss = replica_.round(batch, rate_, *largest_rate_);
   // With local steps, the others have what it has learned after the next exchange.
-  if (replica_.worker().round() % steps() == 0) note_made_up(plan_.group, made_up_);
+  if (replica_.worker().round() % steps() == 0) note_made_up(plan_, made_up_);
   had_samples_ = had_samples_ || batch.count() > 0;
   if (batch.count() > 0 && std::isfinite(loss))  // a step that is not finite has been left out
     sums_.add(loss, batch.count(), log_.is_silent() ? std::nullopt : replica_.step().correct());
   figures_.seconds += Seconds(Clock::now() - start).count();
   ++figures_.rounds;
   figures_.samples += static_cast<double>(batch.count());
-  figures_.all_samples += static_cast<double>(plan_.options.batch_size) * living_.count();
+  figures_.all_samples += static_cast<double>(plan_.options.batch_size) * living();
   balancer_.note_round(epoch, load_s, batch.count());
 }
 

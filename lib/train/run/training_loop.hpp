@@ -9,7 +9,6 @@
 #include "train/record/epoch_sums.hpp"
 #include "train/record/run_log.hpp"
 #include "train/run/best_model.hpp"
-#include "train/run/living_workers.hpp"
 #include "train/run/replica.hpp"
 #include "train/run/run_checkpoint.hpp"
 #include "train/run/run_plan.hpp"
@@ -39,6 +38,8 @@ class TrainingLoop {
 
  private:
   bool has_seat() const { return plan_.group.has_seat(); }
+  std::vector<int> gone() const;
+  int living();
   std::string why_not_to_leave() const;
   bool leaves();
   void begin_epoch();
@@ -70,7 +71,8 @@ class TrainingLoop {
   RunCheckpoint& checkpoint_;
   RunLog& log_;
   Grow grow_;
-  LivingWorkers living_;
+  int living_ = 0;  ///< workers
+  Clock::time_point counted_{};
   LoopFigures figures_;
   EpochSums sums_;
   std::int64_t made_up_ = 0;            ///< batches of workers before on this seat

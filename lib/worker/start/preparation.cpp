@@ -7,8 +7,7 @@
 
 #include "combine/device_mixer.hpp"
 #include "combine/host_mixer.hpp"
-#include "exchange/group_impl.hpp"
-#include "exchange/seats/seat_keeper.hpp"
+#include "exchange/open_coordinator.hpp"
 #include "exchange/seats/seated_link.hpp"
 #include "mpi/launcher.hpp"
 #include "worker/start/device_link.hpp"
@@ -44,8 +43,8 @@ Preparation::Preparation(const Group& group, const Agreed& agreed)
     : group_(group),
       agreed_(agreed),
       options_(agreed.options),
-      keeper_(GroupImpl::of(group).seats()),
-      edges_(std::make_shared<SeatPlan>(options_.algorithm.traits(), keeper_)),
+      members_(exchange::members_of(group)),
+      edges_(std::make_shared<SeatPlan>(options_.algorithm.traits(), members_)),
       events_(options_.observer ? std::make_shared<RoundEvents>(options_.observer) : nullptr) {}
 
 std::optional<Ready> Preparation::make() {
@@ -70,7 +69,7 @@ std::optional<Ready> Preparation::make_again(Link link) {
 
 std::optional<Ready> Preparation::wait(Ready ready) {
   ready.offer =
-      keeper_->wait_for_seat([] { mpi::notify_launcher(mpi::LauncherNote::training_began); });
+      members_->wait_for_seat([] { mpi::notify_launcher(mpi::LauncherNote::training_began); });
   if (ready.offer) return ready;
   leave();
   return std::nullopt;
@@ -78,14 +77,14 @@ std::optional<Ready> Preparation::wait(Ready ready) {
 
 void Preparation::leave() {
   const bool leaves = mpi::asked_to_leave();
-  if (leaves || group_.some_are_gone() || keeper_->some_are_missing()) group_.give_up();
+  if (leaves || group_.some_are_gone() || members_->some_are_missing()) group_.give_up();
 }
 
 /// A run that has not grown keeps the schedule that all have agreed on.
 Wired Preparation::wired() const {
-  if (!keeper_ || keeper_->growth().entered() == 0)
+  if (!members_ || members_->map().entered() == 0)
     return {agreed_.schedule, {options_.weights, options_.lazy_weights, {}}};
-  return agreed_.wiring.of(keeper_->table().seats(), options_);
+  return agreed_.wiring.of(members_->map().seats(), options_);
 }
 
 int Preparation::seat(const Ready& ready) const {
@@ -95,7 +94,7 @@ int Preparation::seat(const Ready& ready) const {
 void Preparation::fill(Ready& ready) {
   ready.mixer = make_mixer(agreed_.layout, options_, seat(ready));
   const bool passes_mass = options_.algorithm.traits().topology.divides();
-  if (ready.offer) keeper_->growth().enter(std::max(ready.offer->growth, keeper_->growth().past()));
+  if (ready.offer) members_->enter(std::max(ready.offer->growth, members_->map().past_growths()));
   const Wired wired = this->wired();
   ready.plan = std::make_shared<RoundPlan>(wired.schedule, seat(ready), wired.weights.rule,
                                            wired.weights.lazy, passes_mass);
@@ -105,18 +104,18 @@ void Preparation::fill(Ready& ready) {
 Link Preparation::open(const PayloadShape& shape) {
   ExchangeOptions exchange = exchange_options(options_);
   exchange.observer = events_;
-  if (keeper_) {
-    keeper_->watch(options_.suspect_after.value_or(suspect_after_at_first),
-                   rounds_per_combination(options_));
-    exchange.is_replaced = [keeper = keeper_](int rank) {
-      return keeper->table().is_replaced(rank);
+  if (members_) {
+    members_->watch(options_.suspect_after.value_or(suspect_after_at_first),
+                    rounds_per_combination(options_));
+    exchange.is_replaced = [members = members_](int rank) {
+      return members->map().is_replaced(rank);
     };
-    exchange.number_of = [keeper = keeper_](int rank) { return keeper->number_of(rank); };
+    exchange.number_of = [members = members_](int rank) { return members->map().number_of(rank); };
   }
   const bool plain = options_.codec.kind == codec::Kind::identity;
   Link link = open_link(group_.everyone(), shape, plain, edges_of(edges_), std::move(exchange),
                         options_.accelerator);
-  return keeper_ ? exchange::seated(std::move(link), keeper_) : std::move(link);
+  return members_ ? exchange::seated(std::move(link), members_) : std::move(link);
 }
 
 ExchangeOptions exchange_options(const WorkerOptions& options) {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "combine/mixer.hpp"
-#include "exchange/seats/seat_keeper.hpp"
+#include "membership/members.hpp"
 #include "worker/round_events.hpp"
 #include "worker/round_plan.hpp"
 #include "worker/start/agreed.hpp"
@@ -21,8 +21,8 @@ struct Ready {
   PayloadShape shape;
   std::shared_ptr<RoundPlan> plan;  ///< shared with the exchange's edge plan
   Link link;
-  std::shared_ptr<RoundEvents> events;       ///< of `link`; null: nobody observes
-  std::optional<exchange::SeatOffer> offer;  ///< of a spare that is to take a seat
+  std::shared_ptr<RoundEvents> events;         ///< of `link`; null: nobody observes
+  std::optional<membership::SeatOffer> offer;  ///< of a spare that is to take a seat
 };
 
 class Preparation {
@@ -51,7 +51,7 @@ class Preparation {
   const Group& group_;
   const Agreed& agreed_;
   const WorkerOptions& options_;
-  std::shared_ptr<exchange::SeatKeeper> keeper_;  ///< null without spares
+  std::shared_ptr<membership::Members> members_;  ///< null without spares
   std::shared_ptr<SeatPlan> edges_;
   std::shared_ptr<RoundEvents> events_;
 };

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <utility>
 
-#include "exchange/seats/seat_keeper.hpp"
 #include "exchange/seats/seated_link.hpp"
+#include "membership/members.hpp"
 #include "worker/context.hpp"
 #include "worker/round_plan.hpp"
 
@@ -17,8 +17,8 @@ namespace fast::worker {
 /// A spare opens its link before it knows its seat: until then it has no edges. Any thread may ask.
 class SeatPlan {
  public:
-  SeatPlan(algorithm::RuleTraits traits, std::shared_ptr<exchange::SeatKeeper> keeper)
-      : traits_(std::move(traits)), keeper_(std::move(keeper)) {}
+  SeatPlan(algorithm::RuleTraits traits, std::shared_ptr<membership::Members> members)
+      : traits_(std::move(traits)), members_(std::move(members)) {}
 
   /// The plan of this worker's seat.
   void set(std::shared_ptr<RoundPlan> plan) {
@@ -30,7 +30,7 @@ class SeatPlan {
     const std::shared_ptr<RoundPlan> plan = this->plan();
     if (!plan || !reads_neighbors(traits_, combination)) return {};
     const std::shared_ptr<const RoundPlan::Round> round = plan->at(combination);
-    return keeper_ ? exchange::in_ranks(round->edges, *keeper_) : round->edges;
+    return members_ ? exchange::in_ranks(round->edges, *members_) : round->edges;
   }
 
  private:
@@ -40,7 +40,7 @@ class SeatPlan {
   }
 
   algorithm::RuleTraits traits_;
-  std::shared_ptr<exchange::SeatKeeper> keeper_;  ///< null: seats are ranks
+  std::shared_ptr<membership::Members> members_;  ///< null: seats are ranks
   mutable std::mutex mutex_;
   std::shared_ptr<RoundPlan> plan_;
 };

@@ -2,13 +2,18 @@
 // ticks and news interleave.
 #include "train/balance/share_agreement.hpp"
 
+#include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
+#include <fast/exchange/local.hpp>
 
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <numeric>
+#include <thread>
 
+#include "exchange/open_coordinator.hpp"
+#include "membership/hall.hpp"
 #include "support/catch.hpp"
 #include "support/seed.hpp"
 
@@ -24,22 +29,22 @@ constexpr int share_epochs = 12, share_rounds = 6, share_measured = 3;
 class ShareRun {
  public:
   ShareRun(int workers, int hosts, double silent_after_s) : hosts_(hosts), workers_(at(workers)) {
-    const std::size_t words = ShareRecords::words(workers);
     for (int host = 0; host < hosts; ++host)
-      memory_.push_back(std::make_unique<std::vector<ShareRecords::Word>>(words * at(workers)));
+      memory_.push_back(std::make_unique<testing::Records>(workers, workers));
     for (int w = 0; w < workers; ++w) {
-      std::vector<ShareRecords::Word*> records;
-      for (int other = 0; other < workers; ++other)
-        records.push_back(memory_[at(w % hosts)]->data() + words * at(other));
       Worker& one = workers_[at(w)];
       one.shares = Shares::even(workers, mean_batch);
-      one.agreement = std::make_unique<ShareAgreement>(ShareRecords(std::move(records), w),
-                                                       *one.shares, mean_batch, silent_after_s);
+      one.coordinator = memory_[at(w % hosts)]->coordinator(w);
+      one.agreement = std::make_unique<ShareAgreement>(
+          one.coordinator, *one.shares,
+          ShareAgreement::Options{.batch_size = mean_batch,
+                                  .silent_after = Seconds(silent_after_s)});
       one.seconds = 1 + w % 4;
     }
   }
 
   struct Worker {
+    std::shared_ptr<membership::Coordinator> coordinator;
     std::unique_ptr<ShareAgreement> agreement;
     std::optional<Shares> shares;
     double seconds = 1;
@@ -51,16 +56,17 @@ class ShareRun {
   Worker& worker(int w) { return workers_[at(w)]; }
 
   void tick(int w) {
-    if (worker(w).alive) worker(w).agreement->tick(0.1);
+    if (worker(w).alive) worker(w).coordinator->tick(Seconds(0.1));
   }
 
   void tell(int from, int to) {
     if (!worker(from).alive || !worker(to).alive) return;
-    std::vector<std::uint64_t> words(workers_.size() * ShareRecords::words(size()));
+    const membership::RecordBoard& source = worker(from).coordinator->board();
+    std::vector<std::uint64_t> words(source.words_of_all());
     std::vector<bool> here;
     for (int w = 0; w < size(); ++w) here.push_back(w % hosts_ == to % hosts_);
-    worker(from).agreement->records().copy_to(words);
-    worker(to).agreement->records().take_over(words, here);
+    source.copy_to(words);
+    worker(to).coordinator->board().take_over(words, here);
   }
 
   /// A round, or the beginning of the next epoch, if the worker may begin it.
@@ -75,7 +81,7 @@ class ShareRun {
       return;
     }
     if (one.epoch + 1 == share_epochs) {
-      agreement.records().end(ShareRecords::Stage::done);
+      membership::RunRecords(one.coordinator->board()).end(membership::Stage::done, one.epoch);
       one.ended = true;
       return;
     }
@@ -100,7 +106,7 @@ class ShareRun {
 
   int hosts_;
   std::vector<Worker> workers_;
-  std::vector<std::unique_ptr<std::vector<ShareRecords::Word>>> memory_;
+  std::vector<std::unique_ptr<testing::Records>> memory_;
   std::map<int, std::vector<Shares>> used_;
 };
 
@@ -199,4 +205,96 @@ TEST_CASE("nobody waits for a worker that is several divisions behind") {
   CHECK(run.worker(0).ended);
   CHECK(run.worker(2).ended);
   CHECK_FALSE(run.worker(1).ended);
+}
+
+namespace {
+
+constexpr std::size_t batch_size = 14;
+
+/// Collective. One worker's part, among threads.
+struct Division {
+  explicit Division(const Group& group, Seconds deadline = Seconds(30))
+      : coordinator(exchange::coordinator_of_run(group, membership::record_format(group.size()),
+                                                 Deadline(Seconds(30)))),
+        shares(coordinator, Shares::even(group.size(), batch_size),
+               {.batch_size = batch_size, .silent_after = Seconds(20), .deadline = deadline}) {}
+  void end(membership::Stage stage) const {
+    membership::RunRecords(coordinator->board()).end(stage, 1);
+  }
+  std::shared_ptr<membership::Coordinator> coordinator;
+  ShareAgreement shares;
+};
+
+}  // namespace
+
+TEST_CASE("workers that say how fast they are get shares of that speed, all the same") {
+  for (const int workers : {3, 5}) {
+    const std::vector<double> seconds{1, 2, 4, 2, 1};
+    std::vector<double> speeds;
+    for (int w = 0; w < workers; ++w) speeds.push_back(1 / seconds[static_cast<std::size_t>(w)]);
+    const Shares right = Shares::in_proportion(speeds, batch_size);
+    std::vector<std::optional<Shares>> got(static_cast<std::size_t>(workers));
+    local::run(workers, [&](const Group& group) {
+      const auto rank = static_cast<std::size_t>(group.rank());
+      Division division(group);
+      CHECK_FALSE(division.shares.begin_epoch(0));
+      CHECK_FALSE(division.shares.has_measured());
+      division.shares.measured(0, seconds[rank]);
+      CHECK(division.shares.has_measured());
+      got[rank] = division.shares.begin_epoch(1);
+      CHECK_FALSE(division.shares.has_measured());
+      division.shares.measured(1, seconds[rank]);
+      CHECK(division.shares.begin_epoch(2) == right);  // they are as before
+      division.end(membership::Stage::done);
+    });
+    for (const auto& each : got) CHECK(each == right);
+  }
+}
+
+TEST_CASE("no worker waits for one that has left, or after one that has made its last epoch") {
+  local::run(3, [&](const Group& group) {
+    Division division(group);
+    if (group.rank() == 0) return division.end(membership::Stage::left);
+    division.shares.measured(0, 1);
+    const auto shares = division.shares.begin_epoch(1);
+    REQUIRE(shares);
+    CHECK(shares->batches() == std::vector<std::size_t>{0, 21, 20});
+    if (group.rank() == 1) return division.end(membership::Stage::done);
+    division.shares.measured(1, 1);
+    CHECK_FALSE(division.shares.begin_epoch(2));
+  });
+}
+
+TEST_CASE("a worker that never measures is an error at the deadline") {
+  const auto wait = [&](const Group& group) {
+    Division division(group, Seconds(0.2));
+    if (group.rank() == 1) {
+      division.shares.measured(0, 1);
+      CHECK_THROWS_WITH(division.shares.begin_epoch(1), ContainsSubstring("before epoch 2"));
+    }
+    group.barrier(Deadline(Seconds(30)), "both have ended");
+  };
+  local::run(2, wait);
+}
+
+TEST_CASE("the deadline begins again with each round of another worker") {
+  constexpr Seconds deadline(2);
+  const auto wait = [&](const Group& group) {
+    Division division(group, deadline);
+    if (group.rank() == 1) {
+      division.shares.measured(0, 1);
+      const auto began = std::chrono::steady_clock::now();
+      CHECK(division.shares.begin_epoch(1));
+      CHECK(std::chrono::steady_clock::now() - began > deadline);
+    } else {  // a slow worker
+      for (const Deadline slow(2 * deadline); !slow.expired();) {
+        division.shares.count_round();
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+      division.shares.measured(0, 1);
+      CHECK(division.shares.begin_epoch(1));
+    }
+    group.barrier(Deadline(Seconds(30)), "both have shares");
+  };
+  local::run(2, wait);
 }

@@ -20,7 +20,7 @@ train::TrainerOptions saving_in(const TemporaryDirectory& directory) {
 }
 
 train::RunCheckpoint checkpoint_of(RunParts& parts) {
-  return {parts.plan, parts.control, parts.state, std::move(parts.files.checkpoints)};
+  return {parts.plan, parts.agreement, parts.state, std::move(parts.files.checkpoints)};
 }
 
 std::vector<std::string> names_in(const std::filesystem::path& directory) {
@@ -102,7 +102,7 @@ TEST_CASE("a worker that joins saves the checkpoint of the round in which it beg
     options.checkpoints.every_rounds = 4;
     with_one_worker(options, [joins](RunParts& parts) {
       parts.position.advance(8);
-      train::RunCheckpoint checkpoint{parts.plan, parts.control, parts.state,
+      train::RunCheckpoint checkpoint{parts.plan, parts.agreement, parts.state,
                                       std::move(parts.files.checkpoints), joins};
       checkpoint.note_epoch(8);
       checkpoint.end(false);

@@ -62,7 +62,7 @@ TEST_CASE("a run with validation that ends before an epoch is over ends with the
       const auto backend = small_backend();
       RunParts parts(group, *backend, options);
       begun[worker] = values_of(parts.replica.own_model());  // all workers begin alike
-      train::RunCheckpoint checkpoint(parts.plan, parts.control, parts.state, nullptr);
+      train::RunCheckpoint checkpoint(parts.plan, parts.agreement, parts.state, nullptr);
       checkpoint.end(false);
       train::RunEnd(parts.plan, parts.replica, parts.evaluator, parts.best, checkpoint, {})
           .summary();
@@ -145,7 +145,7 @@ TEST_CASE("where others were stopped, a worker that had ended saves its weights,
       parts.position.advance(1);
     }
     trained[static_cast<std::size_t>(group.rank())] = weights_of(*backend);
-    train::RunCheckpoint checkpoint(parts.plan, parts.control, parts.state,
+    train::RunCheckpoint checkpoint(parts.plan, parts.agreement, parts.state,
                                     std::move(parts.files.checkpoints));
     for (const Deadline limit(Seconds(30)); !checkpoint.stop_is_settled() && !limit.expired();) {
       checkpoint.wait();

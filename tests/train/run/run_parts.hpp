@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "train/control/run_control.hpp"
+#include "exchange/open_coordinator.hpp"
 #include "train/run/run_end.hpp"
 #include "train/run/run_files.hpp"
 #include "train/run/run_state.hpp"
@@ -21,10 +21,11 @@ struct RunParts {
       : plan(train::plan_run(group, stencil::ring(), backend, made_up_data(), options)),
         batches(plan),
         files(train::prepare_files(plan)),
-        control((train::open_files(plan, files), group),
-                {.exact = options.worker.staleness == 0,
-                 .deadline = Seconds(30),
-                 .stop_requested = options.checkpoints.stop_requested}),
+        ranks(open()),
+        agreement(plan.coordinator, ranks,
+                  {.exact = options.worker.staleness == 0,
+                   .deadline = Seconds(30),
+                   .stop_requested = options.checkpoints.stop_requested}),
         replica(plan, backend,
                 [this](int neighbor, std::int64_t round) { batches.note_missed(neighbor, round); }),
         evaluator(replica, plan.data.normalization, plan.options.batch_size),
@@ -36,10 +37,17 @@ struct RunParts {
     train::look_over(plan, train::worker_options(plan.options).algorithm.traits());
   }
 
+  std::shared_ptr<const membership::RankMap> open() {
+    train::open_files(plan, files);
+    train::open_coordinator(plan);
+    return exchange::rank_map_of(plan.group, plan.coordinator);
+  }
+
   train::RunPlan plan;
   train::TrainingBatches batches;
   train::RunFiles files;
-  train::RunControl control;
+  std::shared_ptr<const membership::RankMap> ranks;
+  membership::RunAgreement agreement;
   train::Replica replica;
   train::Evaluator evaluator;
   train::BestModel best;
@@ -60,7 +68,7 @@ void with_one_worker(const train::TrainerOptions& options, const Use& use) {
 
 /// The loop and the end of a run, as in train().
 inline train::Summary run_to_the_end(RunParts& parts, train::LoopFigures& figures) {
-  train::RunCheckpoint checkpoint(parts.plan, parts.control, parts.state,
+  train::RunCheckpoint checkpoint(parts.plan, parts.agreement, parts.state,
                                   std::move(parts.files.checkpoints));
   train::RunLog log(parts.plan, parts.replica, parts.evaluator, parts.position, parts.files.metrics,
                     parts.files.log);

@@ -7,7 +7,7 @@
 #include "worker/parts/scripted_seats.hpp"
 
 using namespace fast;
-using exchange::SeatClaim;
+using membership::SeatClaim;
 using testing::Scene;
 using testing::ScriptedSeats;
 using worker::Entered;
@@ -20,7 +20,7 @@ using Announced = std::vector<WorkerStatus>;
 /// A worker on a ring, whose weights are its rank at first. The others have published ten times
 /// theirs.
 struct Beginner : Scene {
-  Beginner(int rank, int size, std::shared_ptr<exchange::SeatKeeper> seats,
+  Beginner(int rank, int size, std::shared_ptr<membership::Members> seats,
            WorkerOptions options = {})
       : Scene(rank, size, stencil::ring(), std::move(options)),
         reader(exchange, peers, mixer, setting.shape),
@@ -42,9 +42,9 @@ struct Beginner : Scene {
 int is_known(std::int64_t) { return 0; }
 
 /// A spare on rank 3 is to join three workers.
-exchange::SeatOffer offer_to_join(ScriptedSeats& seats) {
-  seats.of(0).want(1);
-  const auto offer = seats.keeper->wait_for_seat([] {});
+membership::SeatOffer offer_to_join(ScriptedSeats& seats) {
+  seats.want();
+  const auto offer = seats.members->wait_for_seat([] {});
   REQUIRE(offer);
   CHECK(offer->seat == 3);
   CHECK(offer->growth == 1);
@@ -70,10 +70,10 @@ TEST_CASE("workers begin with worker 0's weights, or with their own") {
 
 TEST_CASE("a spare joins in its growth's round with its neighbors' average") {
   ScriptedSeats seats(3, 1, 3);
-  const exchange::SeatOffer offer = offer_to_join(seats);
-  seats.of(0).settle({1, 7});
+  const membership::SeatOffer offer = offer_to_join(seats);
+  seats.settle(1, 7);
   seats.of(0).set_progress(7);
-  Beginner beginner(3, 4, seats.keeper);
+  Beginner beginner(3, 4, seats.members);
   CHECK(beginner.entry.take_seat(offer, is_known) == Entered::trains);
   CHECK(beginner.x == std::vector<double>(Scene::count, (0 + 20) / 2.0));  // of workers 0 and 2
   CHECK(beginner.exchange.rounds.back() == 7);
@@ -87,9 +87,9 @@ TEST_CASE("a spare joins in its growth's round with its neighbors' average") {
 
 TEST_CASE("a spare whose seat another one has taken does not train") {
   ScriptedSeats seats(3, 2, 3);
-  const exchange::SeatOffer offer = offer_to_join(seats);
+  const membership::SeatOffer offer = offer_to_join(seats);
   seats.of(4).set_claim({.version = 2, .seat = 3, .phase = SeatClaim::Phase::seated});
-  Beginner beginner(3, 4, seats.keeper);
+  Beginner beginner(3, 4, seats.members);
   CHECK(beginner.entry.take_seat(offer, is_known) == Entered::seat_taken);
   CHECK(beginner.exchange.rounds.empty());
   CHECK(beginner.peers->announced.empty());
@@ -97,9 +97,9 @@ TEST_CASE("a spare whose seat another one has taken does not train") {
 
 TEST_CASE("a spare is not needed when training ends before its growth") {
   ScriptedSeats seats(3, 1, 3);
-  const exchange::SeatOffer offer = offer_to_join(seats);
+  const membership::SeatOffer offer = offer_to_join(seats);
   for (const int worker : {0, 1, 2}) seats.of(worker).set_status(WorkerStatus::finished);
-  Beginner beginner(3, 4, seats.keeper);
+  Beginner beginner(3, 4, seats.members);
   CHECK(beginner.entry.take_seat(offer, is_known) == Entered::not_needed);
   CHECK(beginner.exchange.rounds.empty());
 }

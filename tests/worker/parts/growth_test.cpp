@@ -7,7 +7,7 @@
 #include "worker/parts/scripted_seats.hpp"
 
 using namespace fast;
-using exchange::SeatClaim;
+using membership::SeatClaim;
 using testing::Scene;
 using testing::ScriptedSeats;
 using worker::Growth;
@@ -22,7 +22,7 @@ worker::Wiring ring_wiring() { return {stencil::ring()}; }
 struct GrowingWorker : Scene {
   GrowingWorker(int workers, ScriptedSeats& seats, WorkerOptions options = {})
       : Scene(0, workers, stencil::ring(), std::move(options)),
-        growth(context, ring_wiring(), plan, seats.keeper) {}
+        growth(context, ring_wiring(), plan, seats.members) {}
 
   /// True when the workers are more afterwards.
   bool make_round() {
@@ -51,9 +51,9 @@ TEST_CASE("a worker enters a growth after the round before it, and then has one 
   GrowingWorker worker(2, seats);
   seats.settle(1, 7, 2);
   for (int round = 1; round < 7; ++round) CHECK_FALSE(worker.make_round());
-  CHECK(seats.keeper->table().seats() == 2);
+  CHECK(seats.members->map().seats() == 2);
   CHECK(worker.make_round());
-  CHECK(seats.keeper->table().seats() == 3);
+  CHECK(seats.members->map().seats() == 3);
   CHECK_FALSE(worker.make_round());
   // Of two workers each has the weight 1/2, of three on a ring 1/3.
   CHECK(worker.sources(6) == GrowthRanks{1});
@@ -104,10 +104,10 @@ TEST_CASE("a spare begins in a run that has grown by its round, or that will") {
     seats.of(3).set_claim({.version = 1, .seat = 1, .phase = SeatClaim::Phase::seated});
     seats.settle(1, 7, 2);
     scene.progress.combinations = rounds;
-    Growth growth(scene.context, ring_wiring(), scene.plan, seats.keeper);
+    Growth growth(scene.context, ring_wiring(), scene.plan, seats.members);
     const bool has_grown = rounds > 7;
     CHECK(growth.begin(rounds) == (has_grown ? 1 : 0));
-    CHECK(seats.keeper->table().seats() == (has_grown ? 3 : 2));
+    CHECK(seats.members->map().seats() == (has_grown ? 3 : 2));
     CHECK(scene.plan.at(rounds)->edges.sources == (has_grown ? GrowthRanks{0, 2} : GrowthRanks{0}));
   }
 }
@@ -117,7 +117,7 @@ TEST_CASE("workers cannot join every 0 rounds") {
   GrowingWorker worker(2, seats);
   CHECK_THROWS_WITH(worker.growth.allow({.first = 0, .every = 0}),
                     ContainsSubstring("every 0 rounds; 1 or more are required"));
-  CHECK_FALSE(seats.keeper->growth().is_allowed());
+  CHECK_FALSE(seats.members->growth().is_allowed());
   worker.growth.allow({});
-  CHECK(seats.keeper->growth().is_allowed());
+  CHECK(seats.members->growth().is_allowed());
 }

@@ -145,7 +145,7 @@ TEST_CASE("combinations that no round has made do not count as rounds of a spare
     Patient patient(options);
     patient.progress.republished = 1;
     for (const std::size_t worker : {0, 2}) patient.peers->states[worker].progress = 21;
-    const exchange::SeatOffer offer{.seat = 1, .version = 1, .rounds = 0, .growth = 1};
+    const membership::SeatOffer offer{.seat = 1, .version = 1, .rounds = 0, .growth = 1};
     joins ? patient.recovery.join(patient.publisher, offer, 40, stays)
           : patient.recovery.take_seat(patient.publisher, offer, stays);
     CHECK(patient.progress.combinations == 21);

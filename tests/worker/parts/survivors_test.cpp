@@ -6,7 +6,7 @@
 #include <fast/topology/stencil.hpp>
 #include <thread>
 
-#include "exchange/seats/seat_keeper.hpp"
+#include "exchange/open_coordinator.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "worker/parts/fakes.hpp"
@@ -56,6 +56,7 @@ struct AskedPeers final : testing::FakePeers {
 void look_until_replaced(const Group& group, std::atomic<bool>& reports) {
   Scene scene(0, 3, stencil::ring());
   scene.setting.group = group;
+  scene.setting.members = exchange::members_of(group);
   const auto peers = std::make_shared<AskedPeers>(3);
   Survivors survivors(scene.setting, peers, scene.plan);
   survivors.look();
@@ -77,15 +78,15 @@ TEST_CASE("a seat that a spare of another host has taken is not looked at any mo
   local::run(4, [&](const Group& threads) {
     const Group group =
         with_spares(GroupImpl::group(std::make_shared<SpareElsewhere>(threads, died)), 1);
-    const auto seats = GroupImpl::of(group).seats();
-    seats->watch(Seconds(30), 1);
+    const auto members = exchange::members_of(group);
+    members->watch(Seconds(30), 1);
     if (threads.rank() == 3) {
-      const auto offer = seats->wait_for_seat([] {});
+      const auto offer = members->wait_for_seat([] {});
       testing::expect(offer && offer->seat == 1, "no seat is offered");
-      seats->note_status(WorkerStatus::running);
-      testing::expect(seats->take(), "the seat is not vacant any more");
+      members->records().set_status(WorkerStatus::running);
+      testing::expect(members->take(), "the seat is not vacant any more");
     } else {
-      seats->note_status(WorkerStatus::running);
+      members->records().set_status(WorkerStatus::running);
     }
     if (threads.rank() == 0) look_until_replaced(group, reports);
     threads.barrier(Deadline(Seconds(30)), "the end");

@@ -19,8 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "exchange/group_impl.hpp"
-#include "exchange/seats/seat_keeper.hpp"
+#include "exchange/open_coordinator.hpp"
 #include "support/golden.hpp"
 #include "worker/quick.hpp"
 #include "worker/reported.hpp"
@@ -172,7 +171,7 @@ inline void work(const CrossingRun& run, const Group& threads, Shared& shared) {
   const std::int64_t joined = joins ? held_by(worker, x).combinations : -1;
   while (worker.round() < (dies ? run.dies_in : last_round(run, shared))) {
     if (run.asks_in > 0 && threads.rank() == 0 && worker.round() == run.asks_in)
-      GroupImpl::of(group).seats()->growth().request();
+      exchange::members_of(group)->growth().request();
     make_round(run, worker, x, joined, shared);
   }
   if (dies) {

@@ -1,0 +1,75 @@
+// The members of a run with spares: who is there on which seat, and how seats change hands beside
+// training.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "membership/coordinator.hpp"
+#include "membership/seat_growth.hpp"
+#include "membership/seating.hpp"
+
+namespace fast::membership {
+
+/// One rank's part.
+class Members final : private Protocol {
+ public:
+  /// Of all ranks: those of the seats, then the spares.
+  Members(std::shared_ptr<Coordinator> coordinator, int founders);
+  ~Members();
+  Members(const Members&) = delete;
+  Members& operator=(const Members&) = delete;
+
+  // Any thread. These do not block.
+  /// Who sits where.
+  const RankMap& map() const { return map_; }
+  /// What this rank says of itself.
+  SeatRecords& records() { return map_.records(); }
+  SeatGrowth& growth() { return growth_; }
+  const SeatGrowth& growth() const { return growth_; }
+  const std::shared_ptr<Coordinator>& coordinator() const { return coordinator_; }
+
+  /// A rank without a sign of life for that long is gone; before the call, none is silent. Workers
+  /// combine in every `steps`-th round.
+  void watch(Seconds silent_after, std::int64_t steps);
+  /// Of a spare that has a seat, or is to take one: it trains in a run that has grown so often.
+  void enter(int growths) { map_.enter(growths); }
+  /// Of all spares: see SpareWork.
+  std::uint64_t repeated() const;
+  /// A spare will probably take the seat of that lost worker soon.
+  bool is_awaited(int seat) const;
+  /// Ranks are missing, so that calls that are collective over all ranks would not end: some rank
+  /// was lost, or a spare has a seat or has joined.
+  bool some_are_missing() const;
+
+  /// Of a spare: blocks until there is a seat for it. Empty when training has ended without it, or
+  /// when the launcher has asked this rank to leave.
+  /// Calls `began` when all workers have met. Throws Error(peer_failed) if a worker has failed, or
+  /// Error(deadline) if all workers are gone.
+  std::optional<SeatOffer> wait_for_seat(const std::function<void()>& began);
+  /// The spare's worker is ready: from now on the others read it. False if the seat is not vacant
+  /// any more; the spare may wait for another one.
+  bool take();
+  /// Takes no seat, or no other one, any more. A seat that it has falls vacant.
+  void release();
+  /// Of a worker that has left: waits until ranks of other hosts must have heard that, a second. A
+  /// spare of theirs would take the seat of a worker that is gone.
+  void spread_news() const { coordinator_->spread_news(); }
+  /// Of a worker that knows from elsewhere that all have ended: waits until they say so here, too,
+  /// a few seconds at most. From then on RankMap::joined() is the same on all.
+  void await_end();
+
+ private:
+  void advance() override;
+  bool is_busy() const override;
+  void end_unneeded();
+
+  std::shared_ptr<Coordinator> coordinator_;  ///< its lock guards all but map_
+  bool awaits_end_ = false;
+  RankMap map_;
+  Seating seating_;
+  SeatGrowth growth_;
+};
+
+}  // namespace fast::membership

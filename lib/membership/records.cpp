@@ -1,0 +1,76 @@
+#include "membership/records.hpp"
+
+namespace fast::membership {
+namespace {
+
+constexpr int phase_bits = 4, seat_bits = 20, version_bits = 20;
+constexpr int seat_at = phase_bits, version_at = seat_at + seat_bits,
+              changes_at = version_at + version_bits;
+constexpr int mark_bits = 60;
+constexpr std::uint64_t all_marks = std::uint64_t{7} << mark_bits;
+
+constexpr std::uint64_t mask(int bits) { return (std::uint64_t{1} << bits) - 1; }
+
+std::uint64_t word_of_claim(const SeatClaim& claim) {
+  return claim.changes << changes_at | (claim.version & mask(version_bits)) << version_at |
+         static_cast<std::uint64_t>(claim.seat) << seat_at |
+         static_cast<std::uint64_t>(claim.phase);
+}
+
+SeatClaim claim_in(std::uint64_t word) {
+  return {word >> changes_at, word >> version_at & mask(version_bits),
+          static_cast<int>(word >> seat_at & mask(seat_bits)),
+          static_cast<SeatClaim::Phase>(word & mask(phase_bits))};
+}
+
+}  // namespace
+
+SeatClaim SeatRecords::claim(int rank) const { return claim_in(board_.read(rank, word::claim)); }
+
+void SeatRecords::set_claim(SeatClaim claim) {
+  claim.changes = this->claim(rank()).changes + 1;
+  board_.raise(word::claim, word_of_claim(claim));
+}
+
+SpareWork SeatRecords::work_of(int rank) const {
+  SpareWork work{.made_up = static_cast<std::int64_t>(board_.read(rank, word::made_up)),
+                 .repeated = board_.read(rank, word::repeated)};
+  if (const std::uint64_t began = board_.read(rank, word::began); began > 0)
+    work.began_in = static_cast<std::int64_t>(began) - 1;
+  return work;
+}
+
+void SeatRecords::set_work(const SpareWork& work) {
+  board_.raise(word::repeated, work.repeated);
+  board_.raise(word::made_up, static_cast<std::uint64_t>(work.made_up));
+  if (work.began_in) board_.raise(word::began, static_cast<std::uint64_t>(*work.began_in) + 1);
+}
+
+Stage RunRecords::stage_of(int rank) const {
+  return static_cast<Stage>(numbered_round_in(board_.read(rank, word::stage) & ~all_marks).number);
+}
+
+std::int64_t RunRecords::rounds_of_ended(int rank) const {
+  return numbered_round_in(board_.read(rank, word::stage)).round;
+}
+
+bool RunRecords::any_has_come_to(Stage stage) const {
+  for (int rank = 0; rank < size(); ++rank)
+    if (stage_of(rank) == stage) return true;
+  return false;
+}
+
+bool RunRecords::has(int rank, Mark what) const {
+  return (board_.read(rank, word::stage) >> mark_bits & static_cast<std::uint64_t>(what)) != 0;
+}
+
+void RunRecords::end(Stage stage, std::int64_t rounds) {
+  board_.raise(word::stage, word_of({static_cast<std::uint64_t>(stage), rounds}));
+}
+
+void RunRecords::mark(Mark what) {
+  board_.raise(word::stage, board_.own(word::stage) | static_cast<std::uint64_t>(what)
+                                                          << mark_bits);
+}
+
+}  // namespace fast::membership

@@ -1,0 +1,161 @@
+// The words of a rank's record: who sits where, how far the run is, what is agreed on.
+#pragma once
+
+#include <fast/membership/peer_state.hpp>
+
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "membership/record_board.hpp"
+
+namespace fast::membership {
+
+namespace word {
+
+/// A RoundAgreement has three words from its place on.
+inline constexpr std::size_t of_agreement = 3;
+
+/// The order matters: see RecordBoard.
+enum Place : std::size_t {
+  beat,  ///< counts the rank's ticks
+  // Of seats.
+  claim,        ///< a SeatClaim
+  status,       ///< a WorkerStatus
+  progress,     ///< combinations finished
+  republished,  ///< combinations, of those, that no round has made
+  repeated,     ///< a SpareWork, as are the next two
+  began,        ///< the round plus 1
+  made_up,
+  // Of a run.
+  stage,       ///< a Stage, in which round, and Marks
+  next_epoch,  ///< a NumberedRound: the next epoch, and the round in which it begins
+  // Of agreements.
+  save,
+  stop = save + of_agreement,
+  growth = stop + of_agreement,
+  division = growth + of_agreement,  ///< of shares: rounds are epochs
+  speed = division + of_agreement,   ///< of this worker, for a division
+  trained,                           ///< rounds: grows while the worker trains
+  given_up,                          ///< the common word; 1: some worker ends without this one
+  first_share,                       ///< of each worker, in the division that is settled
+};
+
+}  // namespace word
+
+/// `shares`: 0 in a run that does not divide its batches anew.
+inline RecordBoard::Format record_format(int shares = 0) {
+  return {word::first_share + static_cast<std::size_t>(shares), word::given_up};
+}
+
+/// A spare's claim to a seat.
+struct SeatClaim {
+  enum class Phase : std::uint64_t {
+    none,      ///< it sleeps
+    claiming,  ///< it prepares to take the seat
+    seated,    ///< it holds the seat, unless another claim is stronger
+    released,  ///< it takes no seat any more
+    vacated,   ///< it held the seat and has left it
+  };
+  std::uint64_t changes = 0;  ///< of this claim, so that its word grows
+  std::uint64_t version = 0;  ///< 1 for the first spare on the seat, and so on
+  int seat = 0;
+  Phase phase = Phase::none;
+  /// It has held the seat, or holds it.
+  bool was_seated() const { return phase == Phase::seated || phase == Phase::vacated; }
+  bool operator==(const SeatClaim&) const = default;
+};
+
+/// Of a spare on a seat. Numbers only grow.
+struct SpareWork {
+  /// The round; empty: it has not begun, or was no spare.
+  std::optional<std::int64_t> began_in{};
+  std::int64_t made_up = 0;    ///< batches of its predecessors that it has made up for
+  std::uint64_t repeated = 0;  ///< what it does again of their work, in its owner's unit
+};
+
+/// What ranks say of their seats. Functions without a rank are of this rank's own record.
+class SeatRecords {
+ public:
+  explicit SeatRecords(RecordBoard board) : board_(std::move(board)) {}
+
+  const RecordBoard& board() const { return board_; }
+  int size() const { return board_.size(); }
+  int rank() const { return board_.rank(); }
+
+  SeatClaim claim(int rank) const;
+  WorkerStatus status(int rank) const {
+    return static_cast<WorkerStatus>(board_.read(rank, word::status));
+  }
+  std::int64_t progress(int rank) const {
+    return static_cast<std::int64_t>(board_.read(rank, word::progress));
+  }
+  std::int64_t republished(int rank) const {
+    return static_cast<std::int64_t>(board_.read(rank, word::republished));
+  }
+  SpareWork work_of(int rank) const;
+
+  /// The claim without its number of changes.
+  void set_claim(SeatClaim claim);
+  void set_status(WorkerStatus status) {
+    board_.raise(word::status, static_cast<std::uint64_t>(status));
+  }
+  void set_progress(std::int64_t combinations) {
+    board_.raise(word::progress, static_cast<std::uint64_t>(combinations));
+  }
+  void set_republished(std::int64_t combinations) {
+    board_.raise(word::republished, static_cast<std::uint64_t>(combinations));
+  }
+  /// What is left empty or 0 stays as it is.
+  void set_work(const SpareWork& work);
+
+ private:
+  RecordBoard board_;
+};
+
+/// left: before the end, as the worker was asked to.
+enum class Stage : std::uint64_t { running, done, stopped, left };
+
+/// What a worker that has ended says of itself.
+enum class Mark : std::uint64_t {
+  concluded = 1,  ///< it knows that all have ended, and has given up those that it has lost
+  saved = 2,      ///< what it was to save is saved
+  unsaved = 4,    ///< it is not
+};
+
+/// What ranks say of their part in a run. Functions without a rank are of this rank's own record.
+class RunRecords {
+ public:
+  /// Says whether a rank takes part: a spare does only while it has a seat and trains.
+  using TakesPart = std::function<bool(int rank)>;
+  /// Without `takes_part` all do.
+  explicit RunRecords(RecordBoard board, TakesPart takes_part = {})
+      : board_(std::move(board)), takes_part_(std::move(takes_part)) {}
+
+  int size() const { return board_.size(); }
+  int rank() const { return board_.rank(); }
+
+  bool takes_part(int rank) const { return !takes_part_ || takes_part_(rank); }
+  bool is_running(int rank) const { return takes_part(rank) && stage_of(rank) == Stage::running; }
+  bool has_left(int rank) const { return stage_of(rank) == Stage::left; }
+  std::int64_t rounds_of_ended(int rank) const;
+  bool has(int rank, Mark what) const;
+  bool any_has_come_to(Stage stage) const;
+  bool is_given_up(int rank) const { return board_.read(rank, word::given_up) != 0; }
+  /// The furthest one of all workers.
+  NumberedRound next_epoch() const { return numbered_round_in(board_.newest(word::next_epoch)); }
+
+  void end(Stage stage, std::int64_t rounds);
+  void mark(Mark what);
+  void note_next_epoch(NumberedRound epoch) { board_.raise(word::next_epoch, word_of(epoch)); }
+  /// This worker ends without that one.
+  void give_up(int rank) { board_.raise_common(rank); }
+
+ private:
+  Stage stage_of(int rank) const;
+
+  RecordBoard board_;
+  TakesPart takes_part_;
+};
+
+}  // namespace fast::membership
