@@ -9,7 +9,6 @@
 #include <fast/train/checkpoint.hpp>
 #include <fast/train/safetensors.hpp>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
 #include "core/say.hpp"
+#include "core/whole_file.hpp"
 #include "serve/noted_model.hpp"
 #include "train/checkpoint/run_directories.hpp"
 
@@ -80,12 +80,6 @@ void show(const std::string& given) {
              file.bytes().size());
 }
 
-void write(const std::string& path, const std::string& bytes) {
-  std::ofstream out(path, std::ios::binary);
-  out << bytes << std::flush;
-  require(out.good(), ErrorKind::resource, "{} cannot be written; choose another file", path);
-}
-
 /// The mean of a checkpoint's workers.
 train::OwnedTensors mean_of(const train::Manifest& manifest) {
   std::vector<int> workers;
@@ -146,7 +140,7 @@ void export_model(const std::string& given, const std::string& to, const std::st
   const Weights weights = is_directory(from) ? weights_in_checkpoint(from) : weights_in_file(from);
   const std::filesystem::path target = to;
   if (target.extension() == ".onnx") {
-    write(to, nn::to_onnx(spec_of(weights, model), weights.tensors));
+    write_whole(to, nn::to_onnx(spec_of(weights, model), weights.tensors));
   } else if (target.extension() == ".safetensors") {
     train::save_safetensors(target, weights.tensors, weights.metadata);
   } else {

@@ -1,9 +1,9 @@
 #include <fast/core/error.hpp>
 #include <fast/observe/trace_files.hpp>
-#include <fstream>
 #include <map>
 #include <set>
 
+#include "core/whole_file.hpp"
 #include "observe/trace_reader.hpp"
 
 namespace fast::observe {
@@ -36,15 +36,13 @@ MergedTrace merge_traces(const std::filesystem::path& directory, const std::file
   merged.events = content.events.size();
   merged.cut = content.cut;
   std::set<int> workers;
-  std::ofstream out(to, std::ios::binary);
+  WholeFile out(to);
   for (const Track& track : content.tracks) {
     workers.insert(track.worker);
-    out << packet_of(track);
+    out.write(packet_of(track));
   }
-  for (const TrackEvent& event : content.events) out << packet_of(event);
-  out.flush();
-  require(out.good(), ErrorKind::resource, "{} cannot be written; choose another file",
-          to.string());
+  for (const TrackEvent& event : content.events) out.write(packet_of(event));
+  out.finish();
   merged.workers = static_cast<int>(workers.size());
   return merged;
 }

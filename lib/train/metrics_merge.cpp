@@ -12,7 +12,7 @@
 #include <optional>
 #include <queue>
 
-#include "train/checkpoint/durable_file.hpp"
+#include "core/whole_file.hpp"
 #include "train/checkpoint/run_directories.hpp"
 
 namespace fast::train {
@@ -74,7 +74,7 @@ std::vector<std::filesystem::path> metrics_files(const std::filesystem::path& di
 
 /// Returns the files that cannot be read.
 std::vector<std::filesystem::path> merge(const std::vector<std::filesystem::path>& files,
-                                         std::ostream& out) {
+                                         WholeFile& out) {
   std::vector<std::filesystem::path> omitted;
   std::vector<std::unique_ptr<Source>> sources;
   std::priority_queue<Source*, std::vector<Source*>, IsLater> queue;
@@ -83,13 +83,13 @@ std::vector<std::filesystem::path> merge(const std::vector<std::filesystem::path
     if (!sources.back()->is_open()) omitted.push_back(file);
     if (sources.back()->next()) queue.push(sources.back().get());
   }
-  while (!queue.empty() && out.good()) {
+  while (!queue.empty()) {
     Source* source = queue.top();
     queue.pop();
-    out << source->line() << '\n';
+    out.write(source->line());
+    out.write("\n");
     if (source->next()) queue.push(source);
   }
-  out.flush();
   return omitted;
 }
 
@@ -97,19 +97,9 @@ std::vector<std::filesystem::path> merge(const std::vector<std::filesystem::path
 
 std::vector<std::filesystem::path> merge_metrics(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / merged_metrics_name;
-  std::filesystem::path temporary = path;
-  temporary += fmt::format("{}{}-{}", temporary_suffix, host_name(), getpid());
-  errno = 0;
-  std::ofstream out(temporary, std::ios::binary);
-  std::vector<std::filesystem::path> omitted;
-  if (out.is_open()) omitted = merge(metrics_files(directory), out);
-  const bool written =
-      out.good() && std::rename(temporary.c_str(), path.c_str()) == 0;  // no one sees a part
-  const int reason = errno;
-  std::error_code ignored;
-  if (!written) std::filesystem::remove(temporary, ignored);
-  require(written, ErrorKind::resource, "metrics: {} cannot be written ({})", path.string(),
-          std::strerror(reason));
+  WholeFile out(path);
+  std::vector<std::filesystem::path> omitted = merge(metrics_files(directory), out);
+  out.finish();
   return omitted;
 }
 

@@ -4,10 +4,11 @@
 #include <fast/topology/parts.hpp>
 #include <fast/train/overview.hpp>
 #include <fast/train/summary.hpp>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
+
+#include "core/whole_file.hpp"
 
 namespace fast::train {
 namespace {
@@ -151,10 +152,7 @@ bool Summary::same_workers() const {
 }
 
 void Summary::write_json(const std::filesystem::path& path) const {
-  std::ofstream out(path);
-  out << to_json() << '\n' << std::flush;
-  require(out.good(), ErrorKind::resource, "summary: {} cannot be written; choose another file",
-          path.string());
+  write_whole(path, to_json() + '\n');
 }
 
 }  // namespace fast::train

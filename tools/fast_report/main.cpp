@@ -10,6 +10,7 @@
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
 #include "core/say.hpp"
+#include "core/whole_file.hpp"
 #include "fast_report/numbers.hpp"
 #include "fast_report/page.hpp"
 #include "fast_report/page_file.hpp"
@@ -62,10 +63,10 @@ int run(int argc, char** argv) {
   Options options;
   add_options(program, options);
   if (const auto status = tools::parse(program, argc, argv)) return *status;
-  fast_report::require_writable(options.file, options.overwrite);
+  fast_report::require_replaceable(options.file, options.overwrite);
   const std::vector<fast_report::Run> runs = read_all(options.directories);
   const std::string page = fast_report::page_of(runs);
-  fast_report::write_page(options.file, page);
+  fast::write_whole(options.file, page);
   fmt::print("{}: {}, {:.1f} MB; open it in a browser\n", printable(options.file),
              fast_report::counted(static_cast<std::int64_t>(runs.size()), "run"),
              1e-6 * static_cast<double>(page.size()));

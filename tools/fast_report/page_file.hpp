@@ -2,17 +2,12 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
 
 namespace fast_report {
 
 /// Throws fast::Error (argument) when `path` is a file that fast-report did not write, unless
-/// `overwrite`; and (resource) when it is a directory or its folder is missing. A file that begins
-/// as a page of fast-report does is a report.
-void require_writable(const std::filesystem::path& path, bool overwrite);
-
-/// Writes all or nothing: a reader never finds a part of a page. Devices and pipes are written
-/// directly. Throws fast::Error (resource).
-void write_page(const std::filesystem::path& path, const std::string& text);
+/// `overwrite`. Throws fast::Error (resource) when it cannot be written. A file that begins as a
+/// page of fast-report does is a report.
+void require_replaceable(const std::filesystem::path& path, bool overwrite);
 
 }  // namespace fast_report

@@ -8,9 +8,9 @@
 #include <fast/simulation/plan.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology_tools/picture.hpp>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/whole_file.hpp"
 #include "staleness.hpp"
 
 using namespace fast;
@@ -109,10 +109,8 @@ void draw(const Plan& plan, const Cluster& cluster, const std::string& path) {
   for (int rank = 0; rank < cluster.workers(); ++rank)
     hosts.push_back(rank / cluster.workers_per_host);
   const Schedule schedule = topology_on_hosts(best.exchange, hosts).make(cluster.workers());
-  std::ofstream file(path);
-  file << svg_picture(schedule, fmt::format("{}: {:.4g} s a round", described(best), best.round_s));
-  require(file.flush().good(), ErrorKind::resource,
-          "--svg: {} cannot be written; choose another file", path);
+  write_whole(path, svg_picture(schedule, fmt::format("{}: {:.4g} s a round", described(best),
+                                                      best.round_s)));
 }
 
 void print_row(std::size_t place, const Candidate& c) {
@@ -205,8 +203,7 @@ void PlanCommand::run(const mpi::Communicator* world) const {
             "plan: --cluster and --measure exclude each other; leave one out");
     static_cast<void>(plan_options());
     if (group.rank() == 0) check_names(options_.topologies);
-    require(svg_.empty() || group.rank() != 0 || std::ofstream(svg_, std::ios::app).good(),
-            ErrorKind::resource, "--svg: {} cannot be written; choose another file", svg_);
+    if (!svg_.empty() && group.rank() == 0) require_writable(svg_);
   });
   const MeasuredCluster measured = measure_.measure(*world);
   agree(group, Deadline(plan_limit), "plan", [&] {

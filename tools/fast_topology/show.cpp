@@ -2,8 +2,8 @@
 #include <fast/core/error.hpp>
 #include <fast/topology_tools/picture.hpp>
 #include <fast/topology_tools/save.hpp>
-#include <fstream>
 
+#include "core/whole_file.hpp"
 #include "fast_topology/commands.hpp"
 #include "fast_topology/figures.hpp"
 
@@ -43,10 +43,7 @@ void write(const std::string& path, const std::string& text) {
     fmt::print("{}", text);
     return;
   }
-  std::ofstream file(path);
-  file << text;
-  file.flush();
-  require(file.good(), ErrorKind::data, "cannot write {}; name another file", path);
+  write_whole(path, text);
 }
 
 void show(const Options& options) {

@@ -12,7 +12,6 @@
 #include <fast/topology/load.hpp>
 #include <fast/train/shared_data.hpp>
 #include <fast/train/trainer.hpp>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,6 +20,7 @@
 
 #include "cli/run_ranks.hpp"
 #include "core/say.hpp"
+#include "core/whole_file.hpp"
 #include "data/options/rows.hpp"
 #include "fast_train/automatic_topology.hpp"
 #include "fast_train/capacity.hpp"
@@ -71,12 +71,6 @@ class Loading {
   Loading& operator=(const Loading&) = delete;
   ~Loading() { is_loading = false; }
 };
-
-/// Before hours are spent on what could not be written down.
-void check_writable(const std::string& path) {
-  require(path.empty() || std::ofstream(path, std::ios::app).good(), ErrorKind::resource,
-          "--summary-json: {} cannot be written; choose another file", path);
-}
 
 /// The loss says what targets are, unless --target-type does.
 data::TargetKind targets_of(const Options& o) {
@@ -134,7 +128,7 @@ void check_start(const Group& ranks, const Options& o) {
             "--spares {}: {} ranks were started, and at least one must train; start more with "
             "fastrun --spares",
             o.spares, ranks.size());
-    if (ranks.rank() == 0) check_writable(o.summary_json);
+    if (ranks.rank() == 0 && !o.summary_json.empty()) require_writable(o.summary_json);
     topology_on_hosts(o.topology, ranks.hosts());
   });
 }

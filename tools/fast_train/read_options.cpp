@@ -7,10 +7,10 @@
 #include <fast/exchange/spares.hpp>
 #include <fast/fast.hpp>
 #include <fast/topology/load.hpp>
-#include <fstream>
 
 #include "cli/command_line.hpp"
 #include "cli/config_file.hpp"
+#include "core/whole_file.hpp"
 #include "fast_train/resolve.hpp"
 #include "fast_train/rule_table.hpp"
 #include "fast_train/run_name.hpp"
@@ -83,10 +83,7 @@ void write_config(const Options& o) {
     std::fputs(text.c_str(), stdout);
     return;
   }
-  std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  require(file.good(), ErrorKind::resource, "--write-config: {} cannot be written; choose another",
-          printable(path));
+  write_whole(path, text);
   fmt::print("{} written; start the run with: fast-train --config {}\n", printable(path),
              tools::shell_word(path));
 }

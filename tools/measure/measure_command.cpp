@@ -4,8 +4,8 @@
 #include <fast/core/message.hpp>
 #include <fast/core/random.hpp>
 #include <fast/nn/backend.hpp>
-#include <fstream>
 
+#include "core/whole_file.hpp"
 #include "nn/shape.hpp"
 
 namespace tools {
@@ -82,10 +82,7 @@ void MeasureCommand::check(const fast::Group& group) const {
   require(!model_.ends_with(".toml"), ErrorKind::argument,
           "--model: {} is a file; give a model by name, or --step-ms and --parameters in its place",
           printable(model_));
-  require(write_cluster_.empty() || group.rank() != 0 ||
-              std::ofstream(write_cluster_, std::ios::app).good(),
-          ErrorKind::resource, "--write-cluster: {} cannot be written; choose another file",
-          write_cluster_);
+  if (!write_cluster_.empty() && group.rank() == 0) require_writable(write_cluster_);
 }
 
 MeasuredCluster MeasureCommand::measure(const mpi::Communicator& world) const {
@@ -109,10 +106,8 @@ MeasuredCluster MeasureCommand::measure(const mpi::Communicator& world) const {
 
 void MeasureCommand::write(const MeasuredCluster& measured) const {
   if (write_cluster_.empty()) return;
-  std::ofstream file(write_cluster_);
-  file << "# Written by fast-topology plan --measure\n" << cluster_text(measured.cluster);
-  require(file.flush().good(), ErrorKind::resource,
-          "--write-cluster: {} cannot be written; choose another file", write_cluster_);
+  write_whole(write_cluster_,
+              "# Written by fast-topology plan --measure\n" + cluster_text(measured.cluster));
 }
 
 }  // namespace tools

@@ -1,35 +1,27 @@
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/core/message.hpp>
 #include <fast/data/packed_shards.hpp>
-#include <fstream>
 #include <utility>
 
+#include "core/whole_file.hpp"
 #include "data/channel_sums.hpp"
 #include "data/shards/packed_shard.hpp"
 
 namespace fast::data {
 namespace {
 
-/// Writes one shard, sample by sample. Until finish() it has another name.
+/// Writes one shard, sample by sample.
 class PackedWriter {
  public:
   PackedWriter(std::filesystem::path path, PackedInfo info)
       : path_(std::move(path)),
-        part_(path_.string() + ".part"),
         info_(std::move(info)),
-        moments_(
-            info_.sample_shape.empty() ? 1 : static_cast<std::size_t>(info_.sample_shape.front())) {
-    file_.open(part_, std::ios::binary | std::ios::trunc);
-    check();
+        moments_(info_.sample_shape.empty() ? 1
+                                            : static_cast<std::size_t>(info_.sample_shape.front())),
+        file_(path_) {
     put(packed_head());
-  }
-  ~PackedWriter() {
-    std::error_code ignored;
-    if (!is_finished_) std::filesystem::remove(part_, ignored);
   }
   PackedWriter(const PackedWriter&) = delete;
   PackedWriter& operator=(const PackedWriter&) = delete;
@@ -56,13 +48,7 @@ class PackedWriter {
     fill_to(offsets.sums);
     put(sums_);
     put(packed_tail(info_));
-    file_.close();
-    check();
-    std::error_code error;
-    std::filesystem::rename(part_, path_, error);
-    require(!error, ErrorKind::resource, "packed: {} cannot be written: {}",
-            printable(path_.string()), error.message());
-    is_finished_ = true;
+    file_.finish();
   }
 
  private:
@@ -74,23 +60,17 @@ class PackedWriter {
     moments_.add(sample, plane);
   }
   void put(std::string_view bytes) {
-    file_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    file_.write(bytes);
     written_ += bytes.size();
-    check();
   }
   void fill_to(std::size_t offset) { put(std::string(offset - written_, '\0')); }
-  void check() const {
-    require(file_.good(), ErrorKind::resource, "packed: {} cannot be written: {}",
-            printable(path_.string()), std::strerror(errno));
-  }
 
-  std::filesystem::path path_, part_;
+  std::filesystem::path path_;
   PackedInfo info_;
   ChannelSums moments_;
-  std::ofstream file_;
+  WholeFile file_;
   std::string targets_, sums_;
   std::size_t written_ = 0;
-  bool is_finished_ = false;
 };
 
 PackedInfo form_of(const Dataset& samples, std::size_t shards) {

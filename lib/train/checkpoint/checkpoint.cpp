@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "train/checkpoint/durable_file.hpp"
+#include "core/whole_file.hpp"
 #include "train/checkpoint/manifest.hpp"
 
 namespace fast::train {

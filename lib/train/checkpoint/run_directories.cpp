@@ -9,7 +9,7 @@
 #include <regex>
 #include <vector>
 
-#include "train/checkpoint/durable_file.hpp"
+#include "core/whole_file.hpp"
 #include "train/checkpoint/manifest.hpp"
 
 namespace fast::train {

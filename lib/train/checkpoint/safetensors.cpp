@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "train/checkpoint/durable_file.hpp"
+#include "core/whole_file.hpp"
 
 namespace fast::train {
 namespace {

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/whole_file.hpp"
 #include "mpi/launcher.hpp"
 
 namespace fast::train {
@@ -71,11 +72,7 @@ std::filesystem::path free_configuration(const std::filesystem::path& directory)
 
 void write_configuration(const std::filesystem::path& directory, const std::string& text) {
   if (text.empty()) return;
-  const std::filesystem::path file = free_configuration(directory);
-  std::ofstream out(file, std::ios::binary);
-  out << text << std::flush;
-  require(out.good(), ErrorKind::resource,
-          "Trainer: {} cannot be written; choose another directory", file.string());
+  write_whole(free_configuration(directory), text);
 }
 
 }  // namespace

@@ -15,11 +15,11 @@
 #include <set>
 #include <thread>
 
+#include "core/whole_file.hpp"
 #include "support/catch.hpp"
 #include "support/contents.hpp"
 #include "support/seed.hpp"
 #include "support/temporary_directory.hpp"
-#include "train/checkpoint/durable_file.hpp"
 
 using namespace fast;
 using namespace fast::train;

@@ -1,0 +1,151 @@
+#include "core/whole_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/core/message.hpp>
+#include <random>
+#include <utility>
+
+namespace fast {
+namespace {
+
+constexpr int most_names_tried = 100;
+constexpr std::size_t buffered_bytes = std::size_t{1} << 16;
+
+[[noreturn]] void fail_to_write(const std::filesystem::path& path, int reason) {
+  fail(ErrorKind::resource, "{} cannot be written ({}); check the directory and its free space",
+       printable(path.string()), std::strerror(reason));
+}
+
+/// A new name each time, even in containers that share a directory and process numbers.
+std::filesystem::path temporary_name(const std::filesystem::path& path) {
+  static std::atomic<unsigned> files{0};
+  std::random_device device;
+  char host[HOST_NAME_MAX + 1] = {};
+  gethostname(host, HOST_NAME_MAX);
+  std::filesystem::path name = path;
+  name += fmt::format("{}{}-{}-{}-{:08x}", temporary_suffix, host, getpid(), files++, device());
+  return name;
+}
+
+/// A device or a pipe, say.
+bool is_special(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  return exists(status) && !is_regular_file(status) && !is_directory(status);
+}
+
+/// Where a symbolic link leads to.
+std::filesystem::path target_of(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_symlink(path, ignored)) return path;
+  return std::filesystem::weakly_canonical(path, ignored);
+}
+
+std::filesystem::path directory_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+}  // namespace
+
+WholeFile::WholeFile(std::filesystem::path path) : path_(std::move(path)) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path_, ignored)) fail_to_write(path_, EISDIR);
+  if (is_special(path_)) {
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor_ < 0) fail();
+    return;
+  }
+  for (int k = 0; k < most_names_tried && descriptor_ < 0; ++k) {
+    temporary_ = temporary_name(target_of(path_));
+    descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ < 0 && errno != EEXIST) break;
+  }
+  if (descriptor_ < 0) fail();
+  struct stat before {};
+  if (stat(path_.c_str(), &before) == 0) fchmod(descriptor_, before.st_mode & 0777);
+}
+
+WholeFile::~WholeFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void WholeFile::fail() const { fail_to_write(path_, errno); }
+
+void WholeFile::write(Bytes part) {
+  if (buffer_.size() + part.size() > buffered_bytes) empty_buffer();
+  if (part.size() > buffered_bytes) return write_out(part);
+  buffer_.append(reinterpret_cast<const char*>(part.data()), part.size());
+}
+
+void WholeFile::write_out(Bytes part) {
+  while (!part.empty()) {
+    const ssize_t count = ::write(descriptor_, part.data(), part.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) fail();
+    part = part.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void WholeFile::empty_buffer() {
+  write_out(bytes_of(buffer_));
+  buffer_.clear();
+}
+
+void WholeFile::finish() {
+  empty_buffer();
+  if (close(std::exchange(descriptor_, -1)) != 0) fail();
+  if (temporary_.empty()) return;
+  if (rename(temporary_.c_str(), target_of(path_).c_str()) != 0) fail();
+  temporary_.clear();
+}
+
+void WholeFile::finish_durably() {
+  empty_buffer();
+  if (fsync(descriptor_) != 0) fail();
+  finish();
+  sync_directory(path_.parent_path());
+}
+
+void write_whole(const std::filesystem::path& path, std::string_view text) {
+  WholeFile file(path);
+  file.write(text);
+  file.finish();
+}
+
+void write_durably(const std::filesystem::path& path, const std::vector<Bytes>& parts) {
+  WholeFile file(path);
+  for (const Bytes& part : parts) file.write(part);
+  file.finish_durably();
+}
+
+void require_writable(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) fail_to_write(path, EISDIR);
+  const bool exists = std::filesystem::exists(path, ignored);
+  if (exists && access(path.c_str(), W_OK) != 0) fail_to_write(path, errno);
+  if (is_special(path)) return;
+  const std::filesystem::path directory = directory_of(target_of(path));
+  if (!std::filesystem::is_directory(directory, ignored)) {
+    fail_to_write(path, std::filesystem::exists(directory, ignored) ? ENOTDIR : ENOENT);
+  }
+  if (access(directory.c_str(), W_OK | X_OK) != 0) fail_to_write(path, errno);
+}
+
+void sync_directory(const std::filesystem::path& directory) {
+  const int descriptor =
+      open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  fsync(descriptor);
+  close(descriptor);
+}
+
+}  // namespace fast

@@ -1,0 +1,79 @@
+"""A file that a program cannot write to its end leaves the one that was there, and no other file.
+
+    outputs_test.py PROGRAM...
+"""
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+
+DEADLINE_S = 120
+failures = []
+
+
+def check(title, holds, text=""):
+    if not holds:
+        failures.append(title)
+        print("FAILED:", title, text)
+
+
+def full_disk():
+    """For preexec_fn: no file of the program grows beyond 20 bytes."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
+
+
+def run(command, **more):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=DEADLINE_S, **more)
+
+
+def main():
+    program = {os.path.basename(path): path for path in sys.argv[1:]}
+    with tempfile.TemporaryDirectory() as directory:
+        made = os.path.join(directory, "run")
+        train = [program["fast-train"], "--exchange", "local", "--workers", "2", "--samples", "240", "--model", "mlp:8",
+                 "--batch-size", "12", "--epochs", "1", "--quiet", "--trace", "--out", made]
+        done = run(train)
+        if done.returncode != 0:
+            print("the run that the others read failed:", done.stdout)
+            return 1
+        model = os.path.join(made, "mean-model.safetensors")
+        table = os.path.join(directory, "table.csv")
+        with open(table, "w") as file:
+            file.write("a,b,kind\n" + "1,2,x\n3,4,y\n" * 50)
+        topology = [program["fast-topology"], "show", "ring", "-n", "4"]
+        outputs = {
+            "svg": [*topology, "--svg"], "dot": [*topology, "--dot"], "toml": [*topology, "--save"],
+            "mtx": [*topology, "--save"], "onnx": [program["fast-model"], "export", model, "--to"],
+            "safetensors": [program["fast-model"], "export", model, "--to"],
+            "conf.toml": [program["fast-train"], "--write-config"],
+            "html": [program["fast-report"], made, "--overwrite", "--html"],
+            "json": [*train[:-3], "--summary-json"],
+            "pftrace": [program["fast-trace"], "merge", made, "--to"],
+        }
+        for ending, command in outputs.items():
+            title = " ".join([os.path.basename(command[0]), command[-1], ending])
+            folder = os.path.join(directory, "of-" + ending)
+            os.mkdir(folder)
+            path = os.path.join(folder, "file." + ending)
+            with open(path, "w") as file:
+                file.write("before")
+            done = run([*command, path], preexec_fn=full_disk)
+            check(title + ": status", done.returncode == 1, f"{done.returncode}: {done.stdout}")
+            check(title + ": the message", path in done.stdout and "cannot be written" in done.stdout, done.stdout)
+            check(title + ": the old file", open(path).read() == "before")
+            check(title + ": nothing else", os.listdir(folder) == [os.path.basename(path)], str(os.listdir(folder)))
+            done = run([*command, path])
+            check(title + ": with room", done.returncode == 0 and os.path.getsize(path) > 20, done.stdout)
+        folder = os.path.join(directory, "packed")
+        done = run([program["fast-data"], "convert", table, "--target", "kind", folder], preexec_fn=full_disk)
+        check("fast-data convert: status", done.returncode == 1, done.stdout)
+        check("fast-data convert: no shard", not os.path.exists(folder) or not os.listdir(folder))
+    print(len(failures), "failures")
+    return 1 if failures else 0
+
+
+sys.exit(main())
