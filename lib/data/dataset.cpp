@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "data/channel_sums.hpp"
+#include "data/files/split.hpp"
 
 namespace fast::data {
 
@@ -18,6 +19,7 @@ struct Dataset::Storage {
   Borrowed memory;  ///< of a source: the targets alone
   int classes = 0;
   std::shared_ptr<const SampleSource> source = {};
+  std::vector<std::size_t> selected = {};  ///< places of the samples; empty: all that there are
 
   struct Damage {
     std::mutex lock;
@@ -32,13 +34,23 @@ struct Dataset::Storage {
   bool is_bytes() const { return source ? source->is_bytes() : memory.values.index() == 0; }
   std::size_t value_bytes() const { return is_bytes() ? 1 : sizeof(float); }
 
+  std::size_t place(std::size_t index) const { return selected.empty() ? index : selected[index]; }
+
+  /// How many samples lie before that place.
+  std::size_t samples_before(std::size_t end) const {
+    if (selected.empty()) return end;
+    const auto at = std::lower_bound(selected.begin(), selected.end(), end);
+    return static_cast<std::size_t>(at - selected.begin());
+  }
+
   /// One sample's values, where they lie or, read from files, in `room`. Damage is noted.
   template <class T>
   const T* sample(std::size_t index, std::vector<T>& room) const {
-    if (!source) return std::get<std::span<const T>>(memory.values).data() + index * sample_size;
+    if (!source)
+      return std::get<std::span<const T>>(memory.values).data() + place(index) * sample_size;
     room.resize(sample_size);
     try {
-      source->read(index, std::as_writable_bytes(std::span(room)));
+      source->read(place(index), std::as_writable_bytes(std::span(room)));
     } catch (const Error& error) {
       note(error.what());
       throw;
@@ -113,15 +125,22 @@ std::vector<Affine> affine(const Normalization& n, std::size_t channels, float u
   return result;
 }
 
+/// Its labels or targets are those.
+void refer(Dataset::Borrowed& memory, const Targets& learned) {
+  memory.labels = {};
+  memory.targets = {};
+  if (const auto* labels = std::get_if<std::vector<std::int32_t>>(&learned.values))
+    memory.labels = *labels;
+  else
+    memory.targets = std::get<std::vector<float>>(learned.values);
+}
+
 /// Memory that keeps itself.
 Dataset::Borrowed own(Dataset::Values values, Targets&& targets) {
   using Owned = std::pair<Dataset::Values, Targets>;
   const auto owner = std::make_shared<const Owned>(std::move(values), std::move(targets));
   Dataset::Borrowed memory{{}, {}, owner, {}, owner->second.shape};
-  if (const auto* labels = std::get_if<std::vector<std::int32_t>>(&owner->second.values))
-    memory.labels = *labels;
-  else
-    memory.targets = std::get<std::vector<float>>(owner->second.values);
+  refer(memory, owner->second);
   std::visit([&]<class T>(const std::vector<T>& v) { memory.values = std::span<const T>(v); },
              owner->first);
   return memory;
@@ -247,6 +266,10 @@ std::variant<std::span<const std::uint8_t>, std::span<const float>> Dataset::val
   require(!is_streamed(), ErrorKind::argument,
           "Dataset::values: the samples of \"{}\" are in files, not in memory; copy one at a time",
           name());
+  require(storage_->selected.empty(), ErrorKind::argument,
+          "Dataset::values: the samples of \"{}\" are selected, not one after the other in memory; "
+          "copy one at a time",
+          name());
   decltype(Borrowed::values) part;
   const std::size_t begin = begin_ * sample_size(), count = size_ * sample_size();
   std::visit([&](const auto& all) { part = all.subspan(begin, count); }, storage_->memory.values);
@@ -259,9 +282,10 @@ void Dataset::copy(std::size_t index, std::span<std::byte> into) const {
   require(into.size() == sample_size() * storage_->value_bytes(), ErrorKind::argument,
           "Dataset::copy: room for {} bytes, a sample has {}", into.size(),
           sample_size() * storage_->value_bytes());
-  if (is_streamed()) return storage_->source->read(begin_ + index, into);
+  const std::size_t place = storage_->place(begin_ + index);
+  if (is_streamed()) return storage_->source->read(place, into);
   const auto take = [&]<class T>(std::span<const T> values) {
-    std::memcpy(into.data(), values.data() + (begin_ + index) * sample_size(), into.size());
+    std::memcpy(into.data(), values.data() + place * sample_size(), into.size());
   };
   std::visit(take, storage_->memory.values);
 }
@@ -275,7 +299,8 @@ std::vector<std::size_t> Dataset::shards() const {
   std::vector<std::size_t> parts;
   std::size_t at = 0;
   for (const std::size_t count : storage_->source->shards()) {
-    const std::size_t begin = std::max(at, begin_), end = std::min(at + count, begin_ + size_);
+    const std::size_t begin = std::max(storage_->samples_before(at), begin_);
+    const std::size_t end = std::min(storage_->samples_before(at + count), begin_ + size_);
     if (begin < end) parts.push_back(end - begin);
     at += count;
   }
@@ -296,6 +321,27 @@ Dataset Dataset::slice(std::size_t begin, std::size_t count) const {
   part.begin_ += begin;
   part.size_ = count;
   return part;
+}
+
+Dataset Dataset::select(const std::vector<std::size_t>& indices) const {
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    require(indices[i] < size_ && (i == 0 || indices[i - 1] < indices[i]), ErrorKind::argument,
+            "Dataset::select: sample {} in place {} of \"{}\", which has {}; indices must ascend",
+            indices[i], i, name(), size_);
+  }
+  if (indices.empty()) return slice(0, 0);
+  using Kept = std::pair<std::shared_ptr<const Storage>, Targets>;
+  const auto kept = std::make_shared<const Kept>(storage_, chosen_targets(*this, indices));
+  Storage part{storage_->name,        storage_->sample_shape, storage_->sample_size,
+               storage_->target_size, storage_->memory,       storage_->classes,
+               storage_->source};
+  part.memory.owner = kept;
+  refer(part.memory, kept->second);
+  for (const std::size_t index : indices) part.selected.push_back(storage_->place(begin_ + index));
+  Dataset dataset;
+  dataset.storage_ = std::make_shared<const Storage>(std::move(part));
+  dataset.size_ = indices.size();
+  return dataset;
 }
 
 void Dataset::gather(std::span<const std::size_t> indices, const Normalization& normalization,

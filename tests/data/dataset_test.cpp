@@ -84,6 +84,31 @@ TEST_CASE("an empty data set answers") {
   CHECK_THROWS_AS(gathered(none, {0}), Error);
 }
 
+TEST_CASE(
+    "a selection has the samples of its indices, in memory and of files, and can be divided") {
+  std::vector<float> values;
+  for (int i = 0; i < 20; ++i) values.push_back(static_cast<float>(i));
+  const Dataset all("numbers", {2}, values, std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
+                    10);
+  const Dataset some = all.slice(1, 9).select({0, 3, 4, 8});  // 1, 4, 5, 9
+  CHECK(some.size() == 4);
+  CHECK(std::vector<std::int32_t>(some.labels().begin(), some.labels().end()) ==
+        std::vector<std::int32_t>{1, 4, 5, 9});
+  const std::vector<std::size_t> order{3, 0, 2};
+  std::vector<float> out(6);
+  some.gather(order, {}, out);
+  CHECK(out == std::vector<float>{18, 19, 2, 3, 10, 11});
+  const Dataset again = some.select({1, 3}).slice(1, 1);
+  float sample[2];
+  again.copy(0, std::as_writable_bytes(std::span(sample)));
+  CHECK((again.labels()[0] == 9 && sample[0] == 18 && sample[1] == 19));
+  CHECK(some.measure().mean[0] == Approx((2 + 3 + 8 + 9 + 10 + 11 + 18 + 19) / 8.0));
+  CHECK_THROWS_WITH(some.values(), ContainsSubstring("selected"));
+  CHECK_THROWS_WITH(all.select({1, 1}), ContainsSubstring("ascend"));
+  CHECK_THROWS_WITH(all.select({10}), ContainsSubstring("sample 10"));
+  CHECK(all.select({}).size() == 0);
+}
+
 TEST_CASE("float targets belong to their samples, in slices too") {
   const Dataset set("prices", {2}, std::vector<float>{1, 2, 3, 4, 5, 6},
                     data::Targets{std::vector<float>{10, 11, 20, 21, 30, 31}, {2}});

@@ -178,7 +178,9 @@ TEST_CASE("with held-out samples worker 0 alone has a validation") {
   const auto start = metrics_of(directory / "metrics/0.jsonl", "start").at(0);
   CHECK(start.at("samples") == testing::train_samples * 3 / 4);
   CHECK(start.at("validation") ==
-        fmt::format("{} samples of the training part, held out", testing::train_samples / 4));
+        fmt::format("{} samples of the training part, drawn by the seed, the same share of each "
+                    "class",
+                    testing::train_samples / 4));
   for (int rank = 0; rank < 4; ++rank) {
     const auto file = directory / fmt::format("metrics/{}.jsonl", rank);
     for (const auto& line : metrics_of(file, "epoch")) {

@@ -74,8 +74,8 @@ class Dataset {
   const std::vector<std::int64_t>& target_shape() const;  ///< of one sample; empty: one value
   std::size_t target_size() const;                        ///< product of this shape
   bool is_bytes() const;  ///< a value is a byte, divided by 255 in batches; else a float
-  /// As they are stored, size() × sample_size() of them. Throws Error(argument) for streamed
-  /// samples.
+  /// As they are stored, size() × sample_size() of them. Throws Error(argument) for streamed and
+  /// for selected samples.
   std::variant<std::span<const std::uint8_t>, std::span<const float>> values() const;
   /// One sample as it is stored: sample_size() bytes or native floats. Throws as SampleSource does.
   void copy(std::size_t index, std::span<std::byte> into) const;
@@ -92,6 +92,9 @@ class Dataset {
   /// Samples [begin, begin + count), sharing this one's storage. Throws Error(argument) when they
   /// are not all there.
   Dataset slice(std::size_t begin, std::size_t count) const;
+  /// The samples of `indices`, which ascend, sharing this one's storage. Labels or targets are
+  /// copied. Throws Error(argument) when an index does not ascend or is not there.
+  Dataset select(const std::vector<std::size_t>& indices) const;
 
   /// Writes the samples of `indices`, normalized, one after the other; `out` holds indices.size() ×
   /// sample_size() values. Throws Error(argument) when the normalization does not fit the channels

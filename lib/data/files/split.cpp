@@ -11,6 +11,7 @@ namespace fast::data {
 namespace {
 
 constexpr std::uint64_t split_purpose = 0x5011;
+constexpr std::uint64_t validation_purpose = 0x7a11;
 constexpr double usual_test_share = 0.2;
 
 /// Blocks of `each` values of the chosen samples.
@@ -25,6 +26,47 @@ std::vector<T> blocks_of(std::span<const T> values, const std::vector<std::size_
     chosen.insert(chosen.end(), from, from + static_cast<std::ptrdiff_t>(each));
   }
   return chosen;
+}
+
+/// The samples of each class; without one class label a sample, all of them.
+std::vector<std::vector<std::size_t>> strata_of(const Dataset& samples) {
+  const bool has_classes = !samples.labels().empty() && samples.target_shape().empty();
+  std::vector<std::vector<std::size_t>> strata(
+      has_classes ? static_cast<std::size_t>(samples.classes()) : 1);
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    strata[has_classes ? static_cast<std::size_t>(samples.labels()[i]) : 0].push_back(i);
+  return strata;
+}
+
+/// How many of `total` each stratum gives: in proportion to its size, by largest remainders, and
+/// all but one of its samples at most, as long as others have some to give.
+std::vector<std::size_t> shares_of(const std::vector<std::vector<std::size_t>>& strata,
+                                   std::size_t samples, std::size_t total) {
+  std::vector<std::size_t> shares, by_remainder(strata.size());
+  std::vector<double> remainders;
+  std::size_t left = total;
+  for (const auto& stratum : strata) {
+    const double exact = static_cast<double>(total) * static_cast<double>(stratum.size()) /
+                         static_cast<double>(samples);
+    shares.push_back(static_cast<std::size_t>(exact));
+    remainders.push_back(exact - std::floor(exact));
+    left -= shares.back();
+  }
+  std::iota(by_remainder.begin(), by_remainder.end(), std::size_t{0});
+  std::stable_sort(by_remainder.begin(), by_remainder.end(),
+                   [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
+  for (const std::size_t spared : {std::size_t{1}, std::size_t{0}}) {
+    for (bool any = true; any && left > 0;) {
+      any = false;
+      for (const std::size_t k : by_remainder) {
+        if (left == 0 || shares[k] + spared >= strata[k].size()) continue;
+        ++shares[k];
+        --left;
+        any = true;
+      }
+    }
+  }
+  return shares;
 }
 
 }  // namespace
@@ -70,6 +112,24 @@ Splits split_at_random(const Dataset& samples, const LoadOptions& options) {
     if (options.limit > 0) part->resize(std::min(options.limit, part->size()));
   }
   return {chosen_of(samples, train), chosen_of(samples, test), {}};
+}
+
+HeldOut hold_out(const Dataset& samples, double share, std::uint64_t seed) {
+  const auto total =
+      static_cast<std::size_t>(std::ceil(share * static_cast<double>(samples.size())));
+  std::vector<std::vector<std::size_t>> strata = strata_of(samples);
+  const std::vector<std::size_t> shares = shares_of(strata, samples.size(), total);
+  Rng random(mix_seed(seed, validation_purpose));
+  std::vector<std::size_t> rest, held_out;
+  for (std::size_t k = 0; k < strata.size(); ++k) {
+    random.shuffle(std::span(strata[k]));
+    const auto bound = strata[k].begin() + static_cast<std::ptrdiff_t>(shares[k]);
+    held_out.insert(held_out.end(), strata[k].begin(), bound);
+    rest.insert(rest.end(), bound, strata[k].end());
+  }
+  std::sort(rest.begin(), rest.end());
+  std::sort(held_out.begin(), held_out.end());
+  return {samples.select(rest), samples.select(held_out)};
 }
 
 }  // namespace fast::data

@@ -4,6 +4,7 @@
 #include <fast/data/load.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace fast::data {
@@ -21,5 +22,13 @@ Dataset chosen_of(const Dataset& samples, const std::vector<std::size_t>& indice
 /// test part. Both parts have the drawn order, and at most `options.limit` samples. Throws
 /// Error(argument) when a part has none.
 Splits split_at_random(const Dataset& samples, const LoadOptions& options);
+
+struct HeldOut {
+  Dataset rest, held_out;
+};
+/// Holds out that share of the samples, rounded up, drawn by `seed`. Both parts keep the samples'
+/// order and share their storage. Of samples with one class label each, every class gives the same
+/// share, to one sample, but never its last sample.
+HeldOut hold_out(const Dataset& samples, double share, std::uint64_t seed);
 
 }  // namespace fast::data

@@ -152,7 +152,8 @@ void add_optimizer_rows(OptionTable& table, TrainerOptions& trainer) {
       .agreed();
   table
       .add("validation", trainer.validation, number<double>(fraction()),
-           "share of the training samples that is held out to choose the best epoch's mean model")
+           "share of the training samples, drawn from all classes, that is held out to choose the "
+           "best epoch's mean model")
       .agreed();
   table
       .add("patience", trainer.patience, number<int>(zero_or_more()),

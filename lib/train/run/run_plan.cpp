@@ -7,6 +7,7 @@
 #include <fast/worker/requirements.hpp>
 #include <fast/worker/rotating_arena.hpp>
 
+#include "data/files/split.hpp"
 #include "exchange/open_coordinator.hpp"
 #include "train/options/rows.hpp"
 
@@ -75,12 +76,11 @@ void check_arena(const TrainerOptions& options, Backend& backend) {
           backend.name());
 }
 
-RunData divide(const data::Splits& data, double validation) {
-  const auto held_out =
-      static_cast<std::size_t>(std::ceil(validation * static_cast<double>(data.train.size())));
-  const std::size_t trained_on = data.train.size() - held_out;
-  return {data.train.slice(0, trained_on), data.train.slice(trained_on, held_out), data.test,
-          data.normalization, data.notes};
+RunData divide(const data::Splits& data, const TrainerOptions& options) {
+  if (options.validation == 0)
+    return {data.train, data.train.slice(0, 0), data.test, data.normalization, data.notes};
+  const data::HeldOut parts = data::hold_out(data.train, options.validation, options.seed);
+  return {parts.rest, parts.held_out, data.test, data.normalization, data.notes};
 }
 
 /// Shards are skewed by the one label of a sample.
@@ -265,7 +265,7 @@ RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
   Schedule schedule = lay_out(given, group.hosts(), may_move, overview);
   return {.group = group,
           .options = options,
-          .data = divide(data, options.validation),
+          .data = divide(data, options),
           .given = given,
           .schedule = std::move(schedule),
           .shares = first_shares(options, group.size()),
@@ -304,7 +304,12 @@ ModelNote note_of(const RunPlan& plan) {
 
 std::string validation_text(const RunPlan& plan) {
   const std::size_t held_out = plan.data.validation.size();
-  if (held_out > 0) return fmt::format("{} samples of the training part, held out", held_out);
+  if (held_out > 0) {
+    const bool has_classes =
+        !plan.data.train.labels().empty() && plan.data.train.target_shape().empty();
+    return fmt::format("{} samples of the training part, drawn by the seed{}", held_out,
+                       has_classes ? ", the same share of each class" : "");
+  }
   return fmt::format("the {} test samples, a part on each worker", plan.data.test.size());
 }
 

@@ -1,5 +1,7 @@
 #include "train/run/run_plan.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <fast/core/error.hpp>
 
 #include "support/catch.hpp"
@@ -18,13 +20,22 @@ train::RunPlan plan_with(const train::TrainerOptions& options) {
 
 }  // namespace
 
-TEST_CASE("validation samples are the last ones of the training part") {
+TEST_CASE("validation samples are drawn from all classes of the training part") {
   train::TrainerOptions options = trainer_options();
   options.validation = 0.101;
   const train::RunPlan plan = plan_with(options);
   CHECK(plan.data.validation.size() == 97);  // rounded up
   CHECK(plan.data.train.size() == train_samples - 97);
-  CHECK(plan.data.validation.labels()[0] == made_up_data().train.labels()[train_samples - 97]);
+  const auto count = [](const data::Dataset& samples, int label) {
+    return static_cast<double>(std::count(samples.labels().begin(), samples.labels().end(), label));
+  };
+  for (int label = 0; label < plan.data.train.classes(); ++label) {
+    const double exact = 97 * count(made_up_data().train, label) / train_samples;
+    CHECK(std::abs(count(plan.data.validation, label) - exact) <= 1);
+  }
+  options.seed = 7;
+  const train::RunPlan other = plan_with(options);
+  CHECK_FALSE(std::ranges::equal(other.data.validation.labels(), plan.data.validation.labels()));
 }
 
 TEST_CASE("skewed shards need one class label a sample") {
