@@ -140,7 +140,13 @@ void export_model(const std::string& given, const std::string& to, const std::st
   const Weights weights = is_directory(from) ? weights_in_checkpoint(from) : weights_in_file(from);
   const std::filesystem::path target = to;
   if (target.extension() == ".onnx") {
-    write_whole(to, nn::to_onnx(spec_of(weights, model), weights.tensors));
+    nn::OnnxNotes notes;
+    notes.metadata = {weights.metadata.begin(), weights.metadata.end()};
+    if (const serve::Note note = note_of(weights)) {
+      notes.mean = note->normalization.mean;
+      notes.stddev = note->normalization.stddev;
+    }
+    write_whole(to, nn::to_onnx(spec_of(weights, model), weights.tensors, notes));
   } else if (target.extension() == ".safetensors") {
     train::save_safetensors(target, weights.tensors, weights.metadata);
   } else {

@@ -182,6 +182,7 @@ Splits load_images(const fs::path& directory, const LoadOptions& options) {
   Splits splits{read(directory / names.train, classes, options.limit, options.resize),
                 read(directory / names.test, classes, options.limit, options.resize),
                 {}};
+  splits.class_names = classes;
   for (const std::string& split : {names.train, names.test}) {
     if (const std::string unread = unread_images(directory / split); !unread.empty())
       splits.notes.push_back("images not read: " + unread);

@@ -117,6 +117,7 @@ void write(const Splits& splits, Writer& to) {
   to.array(std::span<const float>(splits.normalization.mean));
   to.array(std::span<const float>(splits.normalization.stddev));
   write(splits.features, to);
+  write(splits.class_names, to);
   write(splits.notes, to);
 }
 
@@ -145,6 +146,7 @@ Splits unpack(std::span<const std::byte> from, const std::shared_ptr<const void>
   const auto mean = reader.array<float>(), stddev = reader.array<float>();
   splits.normalization = {{mean.begin(), mean.end()}, {stddev.begin(), stddev.end()}};
   splits.features = read_texts(reader);
+  splits.class_names = read_texts(reader);
   splits.notes = read_texts(reader);
   return splits;
 }

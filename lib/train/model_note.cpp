@@ -4,6 +4,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/train/model_note.hpp>
+#include <nlohmann/json.hpp>
 
 #include "core/split_text.hpp"
 #include "options/value.hpp"
@@ -13,7 +14,8 @@ namespace {
 
 constexpr char model_key[] = "fast.model", data_key[] = "fast.data", input_key[] = "fast.input",
                classes_key[] = "fast.classes", layers_key[] = "fast.layers",
-               loss_key[] = "fast.loss", mean_key[] = "fast.mean", stddev_key[] = "fast.stddev";
+               loss_key[] = "fast.loss", mean_key[] = "fast.mean", stddev_key[] = "fast.stddev",
+               features_key[] = "fast.features", class_names_key[] = "fast.class_names";
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 constexpr std::size_t most_sides = 8;
 
@@ -38,6 +40,18 @@ class Entries {
     return numbers;
   }
 
+  std::vector<std::string> names(const char* key) const {
+    if (!metadata_.contains(key)) return {};
+    const auto list = nlohmann::json::parse(text(key), nullptr, false);
+    if (!list.is_array()) refuse(key);
+    std::vector<std::string> names;
+    for (const auto& name : list) {
+      if (!name.is_string()) refuse(key);
+      names.push_back(name);
+    }
+    return names;
+  }
+
   [[noreturn]] void refuse(const char* key) const {
     fail(ErrorKind::data,
          "{}: its metadata has {} \"{}\", which cannot be read; save the model again", file_, key,
@@ -48,6 +62,11 @@ class Entries {
   const Metadata& metadata_;
   std::string_view file_;
 };
+
+/// Bytes of names that are not UTF-8 become U+FFFD.
+std::string list_of(const std::vector<std::string>& names) {
+  return nlohmann::json(names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 }  // namespace
 
@@ -78,6 +97,8 @@ Metadata to_metadata(const ModelNote& note) {
   if (!note.data.empty()) metadata[data_key] = note.data;
   if (!note.layers.empty()) metadata[layers_key] = note.layers;
   if (!note.loss.empty()) metadata[loss_key] = note.loss;
+  if (!note.features.empty()) metadata[features_key] = list_of(note.features);
+  if (!note.class_names.empty()) metadata[class_names_key] = list_of(note.class_names);
   return metadata;
 }
 
@@ -92,6 +113,8 @@ std::optional<ModelNote> model_note(const Metadata& metadata, std::string_view f
       note.classes < 0) {
     entries.refuse(classes_key);
   }
+  note.features = entries.names(features_key);
+  note.class_names = entries.names(class_names_key);
   note.normalization = {entries.numbers(mean_key), entries.numbers(stddev_key)};
   for (const float stddev : note.normalization.stddev) {
     if (stddev <= 0) entries.refuse(stddev_key);

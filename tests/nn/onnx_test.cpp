@@ -1,5 +1,6 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
+#include <fast/core/version.hpp>
 #include <fast/nn/network.hpp>
 #include <fast/nn/onnx.hpp>
 
@@ -59,9 +60,24 @@ TEST_CASE("the reference evaluator of ONNX finds the logits that this library do
     const auto logits = network.forward(batch);
     CHECK(logits.front() != logits[static_cast<std::size_t>(network.classes())]);  // not dead
     const std::string name = fmt::format("{} {}", i, spec.name);
-    const std::string bytes = to_onnx(spec, all_views(network));
+    OnnxNotes notes;
+    std::vector<float> raw(batch.inputs.begin(), batch.inputs.end());
+    if (i % 2 == 1) {  // the file normalizes: its input are the values before
+      const auto channels = static_cast<std::size_t>(spec.input.front());
+      const std::size_t entries = i % 4 == 1 ? channels : 1;
+      for (std::size_t c = 0; c < entries; ++c) {
+        notes.mean.push_back(static_cast<float>(rng.normal()));
+        notes.stddev.push_back(static_cast<float>(rng.uniform(0.5, 2)));
+      }
+      const std::size_t sample = raw.size() / 3, plane = sample / channels;
+      for (std::size_t e = 0; e < raw.size(); ++e) {
+        const std::size_t c = entries == 1 ? 0 : e % sample / plane;
+        raw[e] = raw[e] * notes.stddev[c] + notes.mean[c];
+      }
+    }
+    const std::string bytes = to_onnx(spec, all_views(network), notes);
     write(directory / (name + ".onnx"), bytes.data(), bytes.size());
-    write(directory / (name + ".input"), batch.inputs.data(), batch.inputs.size_bytes());
+    write(directory / (name + ".input"), raw.data(), raw.size() * sizeof(float));
     write(directory / (name + ".logits"), logits.data(), logits.size_bytes());
   }
   const int status = evaluate_elsewhere(directory.path());
@@ -70,6 +86,19 @@ TEST_CASE("the reference evaluator of ONNX finds the logits that this library do
     return;
   }
   CHECK(status == 0);
+}
+
+TEST_CASE(
+    "an ONNX file has the metadata, the version, and the normalization only where there is one") {
+  Network<float> network(mlp({6, 3}), 1);
+  const std::string file =
+      to_onnx(network.spec(), network.parameter_views(), {{1}, {2}, {{"fast.classes", "3"}}});
+  for (const std::string_view part : {"fast.classes", "normalization.scale", "Mul"})
+    CHECK(file.find(part) != std::string::npos);
+  CHECK(file.find(version()) != std::string::npos);
+  const std::string plain = to_onnx(network.spec(), network.parameter_views(), {{0}, {1}, {}});
+  CHECK(plain == to_onnx(network.spec(), network.parameter_views()));
+  CHECK(plain.find("normalization") == std::string::npos);
 }
 
 TEST_CASE("a model of the library is recognized by its tensors") {
@@ -91,6 +120,9 @@ TEST_CASE("tensors that are not the model's make no ONNX file") {
                     Catch::Contains("[4x6]") && Catch::Contains("[3x6]"));
   CHECK_THROWS_WITH(to_onnx(mlp({6, 3, 3}), network.parameter_views()),
                     Catch::Contains("fc1.weight") || Catch::Contains("none of that name"));
+  OnnxNotes notes{{0, 0}, {1, 1}, {}};
+  CHECK_THROWS_WITH(to_onnx(mlp({6, 3}), network.parameter_views(), notes),
+                    Catch::Contains("2 means and 2 standard deviations"));
   Network<float> grouped({"g", {2, 4, 4}, {GroupNorm{2}, Flatten{}, Dense{2}}}, 1);
   CHECK_THROWS_WITH(to_onnx(grouped.spec(), grouped.parameter_views()),
                     Catch::Contains("group normalization"));

@@ -58,10 +58,14 @@ def test_onnx():
         run(MODEL, "export", source, "--to", "model.onnx")
         written = pathlib.Path("model.onnx").read_bytes()
         check(b"Sigmoid" in written and b"Relu" not in written, f"{source}: another network")
+        for part in (b"normalization.scale", b"fast.features", b'["x","y"]'):
+            check(part in written, f"{source}: no {part}")
 
 
 def test_safetensors():
     wanted = metadata_of("run/mean-model.safetensors")
+    names = {key: json.loads(wanted.get("fast." + key, "null")) for key in ("features", "class_names")}
+    check(names == {"features": ["a", "b"], "class_names": ["x", "y"]}, f"the names of the table: {names}")
     check(wanted.get("fast.input") == "2" and wanted.get("fast.layers") == LAYERS, f"the run's note: {wanted}")
     for source in ("run/mean-model.safetensors", "run/checkpoints"):
         run(MODEL, "export", source, "--to", "model.safetensors")

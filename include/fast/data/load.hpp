@@ -43,6 +43,7 @@ struct Splits {
   /// Known for a named data set, measured on the training part of a directory.
   Normalization normalization;
   std::vector<std::string> features = {};  ///< names of a table's columns, in the order of values
+  std::vector<std::string> class_names = {};  ///< by label, where the data has names
   /// What was found and not used, or how a shape was read: one sentence each, for people.
   std::vector<std::string> notes = {};
 };

@@ -21,6 +21,8 @@ namespace fast::train {
 /// | fast.layers | layers = [...] | the text of the model's file; missing for other models |
 /// | fast.loss | mse | what it learned; missing: cross_entropy |
 /// | fast.classes | 10 | the number of labels; 0 for float targets |
+/// | fast.features | ["age","height"] | a JSON list; missing where the values have no names |
+/// | fast.class_names | ["cat","dog"] | by label; missing where the classes have no names |
 /// | fast.mean, fast.stddev | 0.286 | of each channel, or of all; separated by commas |
 struct ModelNote {
   std::string model;
@@ -30,6 +32,8 @@ struct ModelNote {
   data::Normalization normalization{};  ///< that training applied to the values of samples
   std::string layers{};
   std::string loss{};
+  std::vector<std::string> features{};     ///< names of the values, in their order
+  std::vector<std::string> class_names{};  ///< by label
 };
 
 /// "1x28x28"

@@ -80,7 +80,11 @@ std::string OnnxGraph::tensor(const std::string& tensor) {
 
 std::string OnnxGraph::store(const std::string& tensor, const Shape& shape, int type,
                              std::string_view bytes) {
-  const std::string name = name_ + "." + tensor;
+  return store_named(name_ + "." + tensor, shape, type, bytes);
+}
+
+std::string OnnxGraph::store_named(const std::string& name, const Shape& shape, int type,
+                                   std::string_view bytes) {
   onnx::Message stored;
   for (const std::int64_t side : shape) stored.number(1, side);
   graph_.part(5, stored.number(2, type).text(8, name).text(9, bytes));

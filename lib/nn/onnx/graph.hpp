@@ -35,6 +35,9 @@ class OnnxGraph {
   /// Stores other bytes under the name "NAME.tensor".
   std::string store(const std::string& tensor, const Shape& shape, int type,
                     std::string_view bytes);
+  /// The same under that name.
+  std::string store_named(const std::string& name, const Shape& shape, int type,
+                          std::string_view bytes);
 
   DType dtype() const { return dtype_.value_or(DType::f32); }
   onnx::Message& message() { return graph_; }

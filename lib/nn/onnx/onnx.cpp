@@ -1,9 +1,17 @@
+#include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/core/version.hpp>
 #include <fast/nn/onnx.hpp>
 
 #include "nn/onnx/graph.hpp"
 
 namespace fast::nn {
 namespace {
+
+template <class T>
+std::string_view bytes_of(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
 
 /// The type of an input or output of the model, for batches of any size.
 onnx::Message described(std::string_view name, const Shape& shape, DType dtype) {
@@ -14,22 +22,70 @@ onnx::Message described(std::string_view name, const Shape& shape, DType dtype) 
   return onnx::Message().text(1, name).part(2, onnx::Message().part(1, tensor));
 }
 
+/// One value, or one a channel, for a node that broadcasts. Values are rounded as in training.
+std::string channels(OnnxGraph& graph, const std::string& name, const std::vector<float>& values) {
+  Shape shape{static_cast<std::int64_t>(values.size())};
+  if (values.size() > 1) shape.resize(graph.input_shape().size(), 1);
+  std::string bytes;
+  for (const float value : values) {
+    if (graph.dtype() == DType::f64)
+      bytes += bytes_of(static_cast<double>(value));
+    else
+      bytes += bytes_of(value);
+  }
+  return graph.store_named("normalization." + name, shape, onnx::element_type(graph.dtype()),
+                           bytes);
+}
+
+/// value × scale + offset, as batches of training are made.
+std::string normalized(OnnxGraph& graph, const OnnxNotes& notes, std::string input) {
+  const std::size_t sides = std::max(notes.mean.size(), notes.stddev.size());
+  std::vector<float> scale(sides), offset(sides);
+  bool changes = false;
+  for (std::size_t c = 0; c < sides; ++c) {
+    const float mean = notes.mean[notes.mean.size() == 1 ? 0 : c];
+    const float stddev = notes.stddev[notes.stddev.size() == 1 ? 0 : c];
+    scale[c] = 1 / stddev;
+    offset[c] = -mean / stddev;
+    changes = changes || scale[c] != 1 || offset[c] != 0;
+  }
+  if (!changes) return input;
+  input = graph.node("Mul", {input, channels(graph, "scale", scale)});
+  return graph.node("Add", {input, channels(graph, "offset", offset)});
+}
+
+void check(const OnnxNotes& notes, const Shape& input) {
+  const std::size_t count = input.empty() ? 1 : static_cast<std::size_t>(input.front());
+  const auto fits = [&](std::size_t entries) { return entries == 1 || entries == count; };
+  require(notes.mean.empty() == notes.stddev.empty() &&
+              (notes.mean.empty() || (fits(notes.mean.size()) && fits(notes.stddev.size()))),
+          ErrorKind::argument,
+          "to_onnx: {} means and {} standard deviations for an input of {}; give one, or one a "
+          "channel",
+          notes.mean.size(), notes.stddev.size(), nn::describe(input));
+}
+
 }  // namespace
 
-std::string to_onnx(const ModelSpec& spec, const std::vector<TensorView>& tensors) {
+std::string to_onnx(const ModelSpec& spec, const std::vector<TensorView>& tensors,
+                    const OnnxNotes& notes) {
+  check(notes, spec.input);
   OnnxGraph graph(spec, tensors);
-  const std::string last = graph.add(spec.layers, "input");
+  const std::string last = graph.add(spec.layers, normalized(graph, notes, "input"));
   graph.node("Identity", {last}, {}, "logits");
   graph.message()
       .text(2, spec.name)
       .part(11, described("input", spec.input, graph.dtype()))
       .part(12, described("logits", shapes(spec).back(), graph.dtype()));
-  return onnx::Message()
-      .number(1, onnx::ir_version)
+  onnx::Message model;
+  model.number(1, onnx::ir_version)
       .text(2, "fast")
+      .text(3, version())
       .part(7, graph.message())
-      .part(8, onnx::Message().text(1, "").number(2, onnx::operator_set))
-      .bytes();
+      .part(8, onnx::Message().text(1, "").number(2, onnx::operator_set));
+  for (const auto& [key, value] : notes.metadata)
+    model.part(14, onnx::Message().text(1, key).text(2, value));
+  return model.bytes();
 }
 
 }  // namespace fast::nn

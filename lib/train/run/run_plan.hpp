@@ -20,7 +20,7 @@ namespace fast::train {
 struct RunData {
   data::Dataset train, validation, test;
   data::Normalization normalization;
-  std::vector<std::string> notes;  ///< see data::Splits
+  std::vector<std::string> notes, features, class_names;  ///< see data::Splits
 };
 
 struct RunPlan {
