@@ -65,7 +65,10 @@ toml::table parsed(const std::string& text, const TomlOrigin& origin) {
 
 // toml++ 3.3 runs into undefined behavior on some letters outside strings and comments. Which are
 // outside is sure only where the syntax is right: it is looked at without them first.
-toml::table toml_table(const std::string& text, const TomlOrigin& origin) {
+toml::table toml_table(const std::string& given, const TomlOrigin& origin) {
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // Windows programs write it
+  const std::string text =
+      given.starts_with(byte_order_mark) ? given.substr(byte_order_mark.size()) : given;
   std::string ascii = text;
   std::replace_if(
       ascii.begin(), ascii.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; },

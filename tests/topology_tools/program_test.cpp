@@ -55,6 +55,15 @@ std::filesystem::path fresh_folder() {
 
 }  // namespace
 
+TEST_CASE("a momentum that no optimizer has is refused") {
+  for (const char* momentum : {"1.5", "1", "-0.1", "nan"}) {
+    const Result result = run(fmt::format("show ring -n 4 --momentum {}", momentum));
+    CHECK(result.status != 0);
+    CHECK_THAT(result.output, Contains("--momentum"));
+  }
+  CHECK(run("show ring -n 4 --momentum 0").status == 0);
+}
+
 TEST_CASE("show --json prints the known gaps and smallest eigenvalues") {
   const std::string folder = fresh_folder();
   const auto torus = [&](const std::string& sides) {

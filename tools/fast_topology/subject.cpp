@@ -45,6 +45,8 @@ std::optional<std::string> warning_of_period(const Subject& subject) {
 }  // namespace
 
 Subject subject_of(const std::string& name, const Options& options) {
+  require(options.momentum >= 0 && options.momentum < 1, ErrorKind::argument,
+          "--momentum {}: a number from 0 to below 1 is required", options.momentum);
   const TopologyRule rule = topology_from(name);
   int workers = options.workers;
   if (workers == 0) workers = rule.natural_workers();

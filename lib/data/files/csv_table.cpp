@@ -211,7 +211,7 @@ void CsvTable::check_resolution() const {
 
 void CsvTable::add(const Fields& fields, std::size_t line) {
   for (const std::size_t c : features_) values_.push_back(feature(fields[c], line, c));
-  targets_.emplace_back(fields[target_]);
+  targets_.emplace_back(trimmed(fields[target_]));
   lines_.push_back(line);
 }
 

@@ -1,5 +1,6 @@
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
+#include <fast/train/checkpoint.hpp>
 #include <fast/train/safetensors.hpp>
 
 #include <algorithm>
@@ -151,8 +152,11 @@ class HeaderReader {
     for (const auto& [dtype, name] : format_names) {
       if (text == name) return dtype;
     }
-    refuse("tensor \"{}\" is of type \"{}\", and F32, F64, BF16, F16, I8, U8, I32 and I64 are read",
-           shown, HeaderReader::shown(text));
+    demand(json.is_string(), "tensor \"{}\": its type is not text", shown);
+    fail(ErrorKind::data,
+         "{}: tensor \"{}\" is of type {}; F32, F64, BF16, F16, I8, U8, I32 and I64 are read. "
+         "Convert the tensor or leave it out",
+         file_, shown, HeaderReader::shown(text));
   }
 
   std::vector<std::int64_t> shape(const std::string& shown, const SortedJson& json) const {
@@ -294,11 +298,13 @@ void copy_tensors(const std::vector<TensorView>& from, const std::vector<TensorV
   for (const TensorView& view : to) {
     const auto found = std::find_if(
         from.begin(), from.end(), [&](const TensorView& other) { return other.name == view.name; });
-    require(found != from.end(), ErrorKind::data, "{} has no tensor {}; it is of another model",
-            file, describe(view));
+    const char* whose = view.name.starts_with(optimizer_prefix)
+                            ? "its run had another optimizer: choose that one"
+                            : "it is of another model";
+    require(found != from.end(), ErrorKind::data, "{} has no tensor {}; {}", file, describe(view),
+            whose);
     require(found->dtype == view.dtype && found->shape == view.shape, ErrorKind::data,
-            "{} has {} where {} is needed; it is of another model", file, describe(*found),
-            describe(view));
+            "{} has {} where {} is needed; {}", file, describe(*found), describe(view), whose);
     sources.push_back(&*found);
   }
   for (std::size_t k = 0; k < to.size(); ++k) {

@@ -102,6 +102,12 @@ TEST_CASE("columns that are numbers are features, and texts are classes by name"
   CHECK(splits.normalization.mean.size() == 2);
 }
 
+TEST_CASE("spaces around the name of a class make no other class") {
+  const data::Splits splits = parsed("x,kind\n1, yes\n2,yes\n3,no \n4,no\n", predict("kind"));
+  CHECK(splits.train.classes() == 2);
+  CHECK(splits.class_names == std::vector<std::string>{"no", "yes"});
+}
+
 TEST_CASE("features are taken in the order in which they are named") {
   data::LoadOptions options = predict("kind");
   options.features = {"width", "length"};

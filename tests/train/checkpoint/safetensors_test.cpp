@@ -160,9 +160,26 @@ TEST_CASE("tensors of another model are not read") {
                     Catch::Contains("[2x3] f32") && Catch::Contains("[3x2] f32"));
   CHECK_THROWS_WITH(file.read({{"fc2.weight", other.data(), {6}, DType::f32}}),
                     Catch::Contains("no tensor \"fc2.weight\""));
+  CHECK_THROWS_WITH(file.read({{"optimizer.momentum", other.data(), {6}, DType::f32}}),
+                    Catch::Contains("its run had another optimizer"));
   CHECK(other == std::vector<float>(6));
   CHECK_THROWS_WITH(Safetensors(directory / "none"), Catch::Contains("cannot be read"));
   CHECK_THROWS_WITH(Safetensors(directory.path()), Catch::Contains("cannot be read"));
+}
+
+TEST_CASE("a tensor of a type that is not read is named, and the file is called what it is") {
+  const testing::TemporaryDirectory directory;
+  for (const char* type : {"BOOL", "I16", "U16", "F8_E4M3"}) {
+    std::string header =
+        fmt::format(R"({{"mask":{{"dtype":"{}","shape":[2],"data_offsets":[0,2]}}}})", type);
+    header.resize((header.size() + 7) / 8 * 8, ' ');
+    const std::uint64_t length = header.size();
+    std::ofstream(directory / "m", std::ios::binary)
+        << std::string(reinterpret_cast<const char*>(&length), 8) << header << "ab";
+    CHECK_THROWS_WITH(Safetensors(directory / "m"),
+                      Catch::Contains(fmt::format("tensor \"mask\" is of type {};", type)) &&
+                          !Catch::Contains("not a safetensors file"));
+  }
 }
 
 TEST_CASE("a disk that is full leaves the file as it was") {
