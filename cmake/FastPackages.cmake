@@ -29,7 +29,7 @@ set(CPACK_DEBIAN_DEV_PACKAGE_NAME libfast-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 # What the installed CMake package and the files for pkg-config look for.
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
-  "libfast-c0 (= ${PROJECT_VERSION}), libcpp-httplib-dev, libfmt-dev, libhwy-dev, libjpeg-dev, ${FAST_MPI_DEV_PACKAGE}, libpng-dev, libtbb-dev, pkgconf | pkg-config, prometheus-cpp-dev, zlib1g-dev")
+  "libfast-c0 (= ${PROJECT_VERSION}), libcpp-httplib-dev, libfmt-dev, libhwy-dev, libjpeg-dev, ${FAST_MPI_DEV_PACKAGE}, libpng-dev, libtbb-dev, libwebp-dev, pkgconf | pkg-config, prometheus-cpp-dev, zlib1g-dev")
 set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "cmake, fast-tools")
 set(CPACK_COMPONENT_DEV_DESCRIPTION
 "FAST trains deep networks on several workers. Each worker averages its

@@ -3,7 +3,7 @@
 set(fast_requires_fast fmt ${FAST_MPI_PKG_CONFIG} libhwy)
 set(fast_requires_nn fast tbb)
 set(fast_requires_observe fast prometheus-cpp-core cpp-httplib)
-set(fast_requires_train fast libjpeg libpng tbb zlib)
+set(fast_requires_train fast libjpeg libpng libwebp tbb zlib)
 set(fast_requires_topology_tools fast)
 set(fast_requires_simulation fast-topology-tools)
 set(fast_requires_testing fast)

@@ -153,7 +153,7 @@ std::string unread_images(const fs::path& directory) {
   });
   if (files.empty()) return {};
   const fs::path& first = *std::min_element(files.begin(), files.end());
-  return fmt::format("{} of other formats than PNG and JPEG, the first is {}", files.size(),
+  return fmt::format("{} of other formats than PNG, JPEG and WebP, the first is {}", files.size(),
                      printable(first.string()));
 }
 

@@ -130,9 +130,19 @@ def jpeg(draw, rows, columns):
     return draw.choice(["jpg", "JPEG"]), file.getvalue(), np.asarray(expected), f"JPEG {mode} orientation {orientation} {options}"
 
 
+def webp(draw, rows, columns):
+    mode = draw.choice(["RGB", "RGBA"])
+    pixels = np.random.default_rng(draw.randrange(2**32)).integers(0, 256, (rows, columns, len(mode))).astype("u1")
+    options = {"lossless": draw.random() < .5, "quality": draw.choice([30, 95]), "exact": True}
+    file = io.BytesIO()
+    Image.fromarray(pixels, mode).save(file, "WEBP", **options)
+    expected = np.asarray(Image.open(io.BytesIO(file.getvalue())).convert("RGB"))
+    return "webp", file.getvalue(), expected, f"WebP {mode} {options}"
+
+
 def pictures(draw, folder):
     rows, columns = draw.randrange(1, 40), draw.randrange(1, 40)
-    drawn = [draw.choice([png, jpeg])(draw, rows, columns) for _ in range(30)]
+    drawn = [draw.choice([png, jpeg, webp])(draw, rows, columns) for _ in range(40)]
     for split in ("train", "test"):
         for number, (ending, content, _, _) in enumerate(drawn):
             place = folder / "in" / split / f"{number:03}" / ("deeper" if number % 3 == 0 else ".")

@@ -17,9 +17,9 @@ constexpr std::int64_t most_pixels = std::int64_t{1} << 28;
 
 }  // namespace
 
-void refuse_image(const std::string& name, std::string_view why) {
-  fail(ErrorKind::data, "image {}: cannot be read: {}; copy the file again", printable(name),
-       printable(why));
+void refuse_image(const std::string& name, std::string_view why, std::string_view advice) {
+  fail(ErrorKind::data, "image {}: cannot be read: {}; {}", printable(name), printable(why),
+       advice);
 }
 
 void check_pixels(std::int64_t rows, std::int64_t columns, const std::string& name) {
@@ -74,7 +74,10 @@ Image resized_image(Image image, const std::optional<ImageSize>& to) {
 Image decode_image(std::string_view bytes, const std::string& name) {
   if (bytes.starts_with(png_begin)) return decode_png(bytes, name);
   if (bytes.starts_with(jpeg_begin)) return decode_jpeg(bytes, name);
-  refuse_image(name, "it begins neither as a PNG nor as a JPEG image");
+  if (bytes.starts_with("RIFF") && bytes.substr(0, 12).ends_with("WEBP"))
+    return decode_webp(bytes, name);
+  refuse_image(name, "it begins neither as a PNG nor as a JPEG or WebP image",
+               "save it in one of these formats");
 }
 
 namespace {
@@ -91,13 +94,13 @@ bool ends_with_one_of(std::string_view name, const std::array<std::string_view, 
 }  // namespace
 
 bool has_image_ending(std::string_view name) {
-  return ends_with_one_of(name, std::array<std::string_view, 3>{".png", ".jpg", ".jpeg"});
+  return ends_with_one_of(name, std::array<std::string_view, 4>{".png", ".jpg", ".jpeg", ".webp"});
 }
 
 bool is_other_image(std::string_view name) {
   return ends_with_one_of(
-      name, std::array<std::string_view, 11>{".bmp", ".tif", ".tiff", ".gif", ".webp", ".ppm",
-                                             ".pgm", ".avif", ".heic", ".jp2", ".jxl"});
+      name, std::array<std::string_view, 10>{".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm",
+                                             ".avif", ".heic", ".jp2", ".jxl"});
 }
 
 }  // namespace fast::data

@@ -34,7 +34,7 @@ Image resized_image(Image image, const std::optional<ImageSize>& to);
 /// True for names that end with .png, .jpg or .jpeg, in small or capital letters.
 bool has_image_ending(std::string_view name);
 
-/// True for names of images in formats that are not read, as .bmp, .tif, .gif and .webp.
+/// True for names of images in formats that are not read, as .bmp, .tif and .gif.
 bool is_other_image(std::string_view name);
 
 }  // namespace fast::data

@@ -11,8 +11,10 @@ namespace fast::data {
 // Each throws Error(data), "image NAME: cannot be read: ...", for bytes that are no whole image.
 Image decode_png(std::string_view bytes, const std::string& name);
 Image decode_jpeg(std::string_view bytes, const std::string& name);
+Image decode_webp(std::string_view bytes, const std::string& name);
 
-[[noreturn]] void refuse_image(const std::string& name, std::string_view why);
+[[noreturn]] void refuse_image(const std::string& name, std::string_view why,
+                               std::string_view advice = "copy the file again");
 
 /// Refuses sizes of 0, and sizes whose pixels would fill the memory.
 void check_pixels(std::int64_t rows, std::int64_t columns, const std::string& name);

@@ -205,7 +205,8 @@ class TarSamples {
       end_sample();
       sample_ = Sample{key};
     }
-    if (ending == "jpg" || ending == "jpeg" || ending == "png" || ending == "npy") {
+    if (ending == "jpg" || ending == "jpeg" || ending == "png" || ending == "webp" ||
+        ending == "npy") {
       if (!sample_->values) sample_->values = TarRange{member.at, member.bytes};
     } else if (ending == "cls" || ending == "json") {
       read_target(contents, ending == "json");

@@ -44,6 +44,7 @@ class FastDecentralized(CMakePackage):
     depends_on("cpp-httplib@0.11:")
     depends_on("zlib-api")
     depends_on("jpeg")
+    depends_on("libwebp")
     depends_on("libpng")
     depends_on("py-torch", when="+torch")
     depends_on("dlib", when="+dlib")
