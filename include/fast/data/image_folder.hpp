@@ -26,10 +26,10 @@ std::string unread_images(const std::filesystem::path& directory);
 /// an empty text if there is none.
 std::string misplaced_images(const std::filesystem::path& directory);
 
-/// Reads all images (.png, .jpg, .jpeg) of directory/<class>/ as 3×rows×columns; gray ones have
-/// three equal channels. With a `limit` other than 0, it reads so many: the first image of every
-/// class by name, then the second, so that a part has all classes. Throws Error(data), naming the
-/// file, when a class has no folder or no image, when an image cannot be read and when sizes
+/// Reads all images (.png, .jpg, .jpeg, .webp) of directory/<class>/ as 3×rows×columns; gray ones
+/// have three equal channels. With a `limit` other than 0, it reads so many: the first image of
+/// every class by name, then the second, so that a part has all classes. Throws Error(data), naming
+/// the file, when a class has no folder or no image, when an image cannot be read and when sizes
 /// differ. With `resize` sizes may differ: all images get this one.
 Dataset read_image_folder(const std::filesystem::path& directory,
                           const std::vector<std::string>& classes, std::size_t limit = 0,

@@ -62,7 +62,7 @@ std::vector<std::string_view> dataset_names();
 /// - A directory with CIFAR-10 (data_batch_1.bin to data_batch_5.bin, test_batch.bin) or CIFAR-100
 ///   (train.bin, test.bin) in the binary version, also in cifar-10-batches-bin or
 ///   cifar-100-binary.
-/// - A directory with images in folders SPLIT/CLASS/*.png, .jpg or .jpeg.
+/// - A directory with images in folders SPLIT/CLASS/*.png, .jpg, .jpeg or .webp.
 /// - A directory with NumPy files (see read_npy_directory).
 /// - A directory with the four files {train,t10k}-{images-idx3,labels-idx1}-ubyte, each plain or
 ///   .gz.

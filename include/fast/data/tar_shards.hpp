@@ -11,7 +11,7 @@ namespace fast::data {
 /// Opens the samples of tar files without reading their values: headers and labels are read here.
 /// Members that follow one another and whose names are equal up to the first dot of the last
 /// component are one sample. It has
-/// - values: KEY.jpg, KEY.jpeg, KEY.png (3 × rows × columns) or KEY.npy (see read_npz),
+/// - values: KEY.jpg, KEY.jpeg, KEY.png, KEY.webp (3 × rows × columns) or KEY.npy (see read_npz),
 /// - a target: KEY.cls, a number as text, or KEY.json, a number or an object with a number at
 ///   `options.target` ("label" if that is empty).
 /// Other members are not looked at. With TargetKind::classes targets are whole numbers from 0 on,
