@@ -4,6 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/build.sh release fast-train
+case " $* " in
+*" --backend torch "* | *" --backend=torch "*) scripts/build.sh release fast-train-torch ;;
+esac
 program=build/release/bin/fast-train
 case " $* " in
 *" --exchange local "* | *" --exchange=local "*) exec "$program" --workers "${WORKERS:-4}" "$@" ;;

@@ -17,7 +17,7 @@ MakeTorch* load() {
   void* function = library == nullptr ? nullptr : dlsym(library, make_torch_symbol);
   const char* why = function == nullptr ? dlerror() : nullptr;
   fast::require(function != nullptr, fast::ErrorKind::resource,
-                "--backend torch: its module cannot be loaded ({}); install the program with it, "
+                "--backend torch: its module cannot be loaded ({}); build or install all programs, "
                 "or choose another backend",
                 why == nullptr ? "?" : why);
   return reinterpret_cast<MakeTorch*>(function);
