@@ -114,13 +114,13 @@ def refuses_without_stderr(programs):
             check(f"{os.path.basename(program)}: refused, stderr {title}", found == 2, f"status {found}")
 
 
-def stops(title, command, expected, ready, whom=lambda process: process.pid):
+def stops(title, command, expected, ready, whom=lambda process: process.pid, after_s=1):
     """SIGTERM once it is ready; it must end by itself long before the deadline."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while not ready() and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.1)
-    time.sleep(1)
+    time.sleep(after_s)
     os.kill(whom(process), signal.SIGTERM)
     try:
         said = process.communicate(timeout=60)[1].decode(errors="replace")
@@ -153,14 +153,14 @@ def heeds_sigterm(fastrun, train_program, directory):
         del command[at:at + 2]
     stops("closing rounds on ranks", command, [0], trained(out), lambda _: int(open(pids + "1").read()))
     check("closing rounds on ranks: the model", has_model(out))
-    # A table that takes seconds to read.
+    # A table that takes a second to read. A program that has read it already stops as in training.
     table = os.path.join(directory, "table.csv")
     with open(table, "w") as file:
         file.write(",".join(f"c{column}" for column in range(101)) + "\n")
         for _ in range(60):
             file.write(("0.125," * 100 + "1\n" + "0.250," * 100 + "0\n") * 1000)
     stops("loading", [train_program, "--exchange", "local", "--data", table, "--target", "c100", "--model", "mlp:4"],
-          [-signal.SIGTERM], lambda: True)
+          [-signal.SIGTERM, 0], lambda: True, after_s=.3)
 
 
 def main():
