@@ -35,9 +35,10 @@ std::filesystem::path temporary_name(const std::filesystem::path& path) {
   return name;
 }
 
-/// A device or a pipe, say.
+/// A device or a pipe, say; or /dev/stdout, whatever it leads to.
 bool is_special(const std::filesystem::path& path) {
   std::error_code ignored;
+  if (path.string().starts_with("/dev/")) return std::filesystem::exists(path, ignored);
   const auto status = std::filesystem::status(path, ignored);
   return exists(status) && !is_regular_file(status) && !is_directory(status);
 }
