@@ -3,12 +3,12 @@
 
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 
 #include "core/closest.hpp"
+#include "core/text.hpp"
 
 namespace fast::algorithm {
 
@@ -37,10 +37,8 @@ class ParameterReader {
  private:
   template <class T>
   void parse(std::string_view key, const std::string& text, T& value) const {
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    require(error == std::errc{} && stop == end, ErrorKind::argument,
-            "algorithm {}: {}={}; a number is required", rule_, key, text);
+    require(reads(text, value), ErrorKind::argument, "algorithm {}: {}={}; a number is required",
+            rule_, key, text);
     if constexpr (std::is_floating_point_v<T>)
       require(std::isfinite(value), ErrorKind::argument,
               "algorithm {}: {}={}; a finite number is required", rule_, key, text);

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 
+#include "core/text.hpp"
+
 namespace fast {
 namespace {
 
 /// Upper case and lower case are one letter, as are - and _.
-char folded(char c) {
-  if (c == '-') return '_';
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
+char folded(char c) { return c == '-' ? '_' : in_small_letters(c); }
 
 /// Letters inserted, removed, replaced, or swapped with the next one.
 std::size_t distance(std::string_view a, std::string_view b) {

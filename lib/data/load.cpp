@@ -17,6 +17,7 @@
 #include <set>
 
 #include "core/closest.hpp"
+#include "core/text.hpp"
 #include "data/files/split.hpp"
 
 namespace fast::data {
@@ -202,11 +203,7 @@ void refuse_misplaced_images(const fs::path& directory) {
 using Files = std::vector<fs::path>;
 
 /// The ending of a name, in small letters: ".csv" of DATA.CSV.
-std::string ending_of(const fs::path& file) {
-  std::string ending = file.extension().string();
-  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return ending;
-}
+std::string ending_of(const fs::path& file) { return in_small_letters(file.extension().string()); }
 
 /// All of one form.
 bool have_ending(const Files& files, std::string_view ending) {

@@ -1,11 +1,12 @@
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/data/sharding.hpp>
 #include <limits>
 #include <numeric>
+
+#include "core/text.hpp"
 
 namespace fast::data {
 namespace {
@@ -75,12 +76,8 @@ std::string Sharding::text() const {
 Sharding sharding_from(std::string_view text) {
   if (text == "even") return {};
   double alpha = 0;
-  if (text.starts_with(dirichlet)) {
-    const std::string_view number = text.substr(dirichlet.size());
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), alpha);
-    if (error != std::errc() || end != number.data() + number.size()) alpha = 0;
-  }
-  require(std::isfinite(alpha) && alpha > 0, ErrorKind::argument,
+  const bool good = text.starts_with(dirichlet) && reads(text.substr(dirichlet.size()), alpha);
+  require(good && std::isfinite(alpha) && alpha > 0, ErrorKind::argument,
           "shards: \"{}\"; choose even or dirichlet:ALPHA with a positive number (dirichlet:0.1)",
           text);
   return {alpha};

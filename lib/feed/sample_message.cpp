@@ -7,7 +7,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 #include "nn/tokens.hpp"
 #include "options/value.hpp"
 

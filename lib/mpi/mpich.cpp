@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 #include "mpi/host_processes.hpp"
 #include "mpi/implementation.hpp"
 #include "mpi/started.hpp"

@@ -2,7 +2,7 @@
 #include <fast/nn/model_spec.hpp>
 
 #include "core/closest.hpp"
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 #include "nn/shape.hpp"
 #include "options/value.hpp"
 

@@ -7,15 +7,10 @@
 #include <fast/core/message.hpp>
 
 #include "core/closest.hpp"
+#include "core/text.hpp"
 
 namespace fast::options {
 namespace {
-
-std::string with_underscores(std::string_view name) {
-  std::string result(name);
-  std::replace(result.begin(), result.end(), '-', '_');
-  return result;
-}
 
 bool is_named(const Row& row, const std::string& name) {
   return row.name == name ||

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <concepts>
@@ -16,6 +15,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "core/text.hpp"
 
 namespace fast::options {
 
@@ -58,12 +59,6 @@ inline Range one_or_more() { return {.low = 1, .text = "a {}, at least 1,"}; }
 inline Range positive() { return {.low = 0, .low_counts = false, .text = "a positive {}"}; }
 /// [0, 1)
 inline Range fraction() { return {.low = 0, .high = 1, .text = "a {} in [0, 1)"}; }
-
-template <class Number>
-bool reads(std::string_view text, Number& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 template <class Number>
 Value<Number> number(const Range& range) {

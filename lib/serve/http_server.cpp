@@ -17,6 +17,7 @@
 #include <set>
 #include <thread>
 
+#include "core/text.hpp"
 #include "serve/answer.hpp"
 #include "serve/connection.hpp"
 #include "serve/refusal.hpp"
@@ -70,8 +71,7 @@ bool takes_body(const std::string& method) {
 
 /// In small or capital letters.
 bool is_word(const std::string& text, std::string_view word) {
-  return std::ranges::equal(text, word,
-                            [](unsigned char a, unsigned char b) { return std::tolower(a) == b; });
+  return in_small_letters(text) == word;
 }
 
 std::optional<std::uint64_t> number_in(const std::string& digits) {

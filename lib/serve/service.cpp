@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "core/closest.hpp"
+#include "core/text.hpp"
 #include "serve/answer.hpp"
 #include "serve/refusal.hpp"
 #include "serve/request_parser.hpp"
@@ -40,10 +41,7 @@ Reply json_reply(const Json& json) {
 std::string media_type(const std::string& content_type) {
   std::string type = content_type.substr(0, content_type.find(';'));
   while (type.ends_with(' ')) type.pop_back();
-  std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) {
-    return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  });
-  return type;
+  return in_small_letters(type);
 }
 
 /// The parameters behind the question mark.

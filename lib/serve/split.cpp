@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/text.hpp"
 #include "options/value.hpp"
 
 namespace fast::serve {
@@ -11,7 +12,7 @@ namespace {
 std::optional<double> share_in(std::string_view text, std::string_view name) {
   if (!text.starts_with(name) || text.substr(name.size(), 1) != ":") return std::nullopt;
   double share = 0;
-  if (!options::reads(text.substr(name.size() + 1), share)) return std::nullopt;
+  if (!reads(text.substr(name.size() + 1), share)) return std::nullopt;
   if (!(share >= 0 && share <= 1)) return std::nullopt;
   return share;
 }

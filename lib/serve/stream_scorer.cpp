@@ -5,7 +5,7 @@
 #include <ctime>
 #include <fast/core/message.hpp>
 
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 #include "options/value.hpp"
 #include "serve/answer.hpp"
 
@@ -46,7 +46,7 @@ std::optional<std::uint64_t> answered_message(std::string_view identity,
                                               std::string_view consumer) {
   const std::vector<std::string_view> parts = split_text(identity, '.');
   std::uint64_t number = 0;
-  const bool is_own = parts.size() == 3 && parts[0] == consumer && options::reads(parts[1], number);
+  const bool is_own = parts.size() == 3 && parts[0] == consumer && reads(parts[1], number);
   return is_own ? std::optional(number) : std::nullopt;
 }
 

@@ -1,11 +1,12 @@
 #include "stream/address.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fstream>
+
+#include "core/text.hpp"
 
 namespace fast::stream {
 namespace {
@@ -45,9 +46,7 @@ HostAndPort host_and_port(std::string_view text) {
   const bool has_port = colon != std::string_view::npos && text.find(']', colon) == text.npos;
   if (!has_port) return {text};
   HostAndPort found{text.substr(0, colon), 0};
-  const std::string_view digits = text.substr(colon + 1);
-  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), found.port);
-  if (error != std::errc() || end != digits.end() || found.port < 1 || found.port > 65535)
+  if (!reads(text.substr(colon + 1), found.port) || found.port < 1 || found.port > 65535)
     found.port = 0;
   return found;
 }

@@ -1,7 +1,6 @@
 #include "topology/matrix_market.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
@@ -9,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text.hpp"
 #include "topology/edge_list.hpp"
 
 namespace fast {
@@ -74,10 +74,7 @@ class Matrix {
   template <class T>
   T value(std::string_view word, const char* wanted) const {
     T result{};
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), result);
-    if (error != std::errc() || end != word.data() + word.size()) {
-      fail_here("\"{}\", {} is required", word, wanted);
-    }
+    if (!reads(word, result)) fail_here("\"{}\", {} is required", word, wanted);
     return result;
   }
 
@@ -92,9 +89,7 @@ class Matrix {
     next_line(line);
     std::vector<std::string> words;
     for (const std::string_view word : words_of(line)) {
-      words.emplace_back(word);
-      std::transform(word.begin(), word.end(), words.back().begin(),
-                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      words.push_back(in_small_letters(word));
     }
     if (words.size() != 5 || words[0] != "%%matrixmarket" || words[1] != "matrix") {
       fail_here("no \"%%MatrixMarket matrix coordinate real general\" or alike");

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <fast/core/error.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
@@ -10,6 +9,7 @@
 #include <optional>
 
 #include "core/registry.hpp"
+#include "core/text.hpp"
 
 namespace fast {
 namespace {
@@ -83,14 +83,8 @@ constexpr Registry registry{
     entries, "topology: there is no \"{}\"; choose from {}, or give a path to a .toml or .mtx file",
     aliases, ErrorKind::topology};
 
-std::string underscored(std::string_view name) {
-  std::string result(name);
-  std::replace(result.begin(), result.end(), '-', '_');
-  return result;
-}
-
 const Entry& entry_named(std::string_view name) {
-  const Entry* found = registry.find(underscored(name));
+  const Entry* found = registry.find(with_underscores(name));
   if (found == nullptr) registry.fail(name);
   return *found;
 }
@@ -103,8 +97,7 @@ std::optional<std::int64_t> every_of_sites(std::string_view name) {
   if (!name.starts_with(sites) || name.substr(sites.size(), 1) != ":") return {};
   const std::string_view digits = name.substr(sites.size() + 1);
   std::int64_t every = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), every);
-  require(error == std::errc() && end == digits.data() + digits.size(), ErrorKind::topology,
+  require(reads(digits, every), ErrorKind::topology,
           "topology \"{}\": \"{}\" is not a number of rounds; write sites:50", name, digits);
   return every;
 }
@@ -134,7 +127,7 @@ TopologyRule topology_on_hosts(const std::string& name_or_path,
                                const std::vector<int>& host_of_rank) {
   const bool several = std::adjacent_find(host_of_rank.begin(), host_of_rank.end(),
                                           std::not_equal_to<>()) != host_of_rank.end();
-  const std::string name = underscored(name_or_path);
+  const std::string name = with_underscores(name_or_path);
   if (several && name == "hierarchical") return graph::hierarchical(stencil::ring(), host_of_rank);
   if (several && name == "hierarchical_one_peer") {
     return schedule::hierarchical_one_peer(host_of_rank);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/text.hpp"
 #include "topology/edge_list.hpp"
 #include "topology/grid_reader.hpp"
 
@@ -87,8 +88,7 @@ class RuleReader {
   }
 
   TopologyRule stencil() const {
-    std::string kind = reader_.string_or("stencil", "");
-    std::replace(kind.begin(), kind.end(), '-', '_');
+    const std::string kind = with_underscores(reader_.string_or("stencil", ""));
     const bool torus = kind.starts_with("torus"), grid = kind.starts_with("grid");
     if (torus || grid) {
       const std::string rest = kind.substr(torus ? 5 : 4);
@@ -159,8 +159,7 @@ class RuleReader {
   }
 
   TopologyRule schedule() const {
-    std::string kind = reader_.string_or("schedule", "");
-    std::replace(kind.begin(), kind.end(), '-', '_');
+    const std::string kind = with_underscores(reader_.string_or("schedule", ""));
     if (kind == "base") {
       reader_.allow_keys({"schedule", "neighbors"});
       return schedule::base(reader_.integer_or("neighbors", 1, 63, 1));

@@ -6,7 +6,7 @@
 #include <fast/train/model_note.hpp>
 #include <nlohmann/json.hpp>
 
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 #include "options/value.hpp"
 
 namespace fast::train {

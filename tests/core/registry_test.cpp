@@ -8,8 +8,8 @@ namespace {
 
 constexpr Named<int> entries[] = {{"ring", 2}, {"torus", 4}, {"complete", 0}};
 constexpr Alias aliases[] = {{"circle", "ring"}};
-constexpr Registry registry{entries, "shape: there is no \"{}\"; choose from {}, or a file", aliases,
-                            ErrorKind::topology};
+constexpr Registry registry{entries, "shape: there is no \"{}\"; choose from {}, or a file",
+                            aliases, ErrorKind::topology};
 
 std::string error_of(std::string_view name) {
   try {
@@ -38,7 +38,8 @@ TEST_CASE("the error for an unknown name has the names and the one that is proba
   const std::string list = "choose from ring, torus, complete, or a file";
   CHECK(error_of("klein") == "shape: there is no \"klein\"; " + list);
   CHECK(error_of("rnig") == "shape: there is no \"rnig\"; " + list + "; did you mean \"ring\"?");
-  CHECK(error_of("cirle") == "shape: there is no \"cirle\"; " + list + "; did you mean \"circle\"?");
+  CHECK(error_of("cirle") ==
+        "shape: there is no \"cirle\"; " + list + "; did you mean \"circle\"?");
   CHECK(error_of("{}") == "shape: there is no \"{}\"; " + list);
 }
 
@@ -50,6 +51,7 @@ TEST_CASE("a registry finds the entries that it was made of") {
   const std::vector<Made> made{{"one", 1}, {"two", 2}};
   const Registry<Made> numbers{made, "number: \"{}\" is unknown; choose one of {}"};
   CHECK(&numbers.at("two") == &made[1]);
-  CHECK_THROWS_WITH(numbers.at("tow"), "number: \"tow\" is unknown; choose one of one, two; did you mean "
-                                       "\"two\"?");
+  CHECK_THROWS_WITH(numbers.at("tow"),
+                    "number: \"tow\" is unknown; choose one of one, two; did you mean "
+                    "\"two\"?");
 }

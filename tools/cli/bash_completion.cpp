@@ -1,8 +1,7 @@
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "cli/program.hpp"
+#include "core/text.hpp"
 
 namespace tools {
 
@@ -21,9 +20,7 @@ std::vector<Argument> options_of(const Program& program) {
 
 /// "_fast_train": a name of a function.
 std::string function_name(const std::string& program) {
-  std::string name = "_" + program;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
+  return "_" + fast::with_underscores(program);
 }
 
 /// The lines of bash that offer words, files and directories.

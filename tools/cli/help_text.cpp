@@ -1,7 +1,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/program.hpp"
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 
 namespace tools {
 

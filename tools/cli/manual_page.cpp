@@ -1,7 +1,7 @@
 #include <fast/core/version.hpp>
 
 #include "cli/program.hpp"
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 
 namespace tools {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cli/program.hpp"
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 
 namespace tools {
 

@@ -1,10 +1,11 @@
 #include "fast_report/metrics_files.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
+
+#include "core/text.hpp"
 
 namespace fast_report {
 
@@ -21,11 +22,8 @@ std::optional<double> positive(const json& value) {
 
 std::optional<int> rank_in(const std::string& digits) {
   int rank = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stop, problem] = std::from_chars(digits.data(), end, rank);
-  return problem == std::errc() && stop == end && rank >= 0 && rank < most_ranks
-             ? std::optional(rank)
-             : std::nullopt;
+  const bool good = fast::reads(digits, rank) && rank >= 0 && rank < most_ranks;
+  return good ? std::optional(rank) : std::nullopt;
 }
 
 const json& member(const json& object, const char* name) {

@@ -1,12 +1,12 @@
 #include "fast_sim/options.hpp"
 
-#include <charconv>
 #include <cmath>
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
 #include <utility>
 
+#include "core/text.hpp"
 #include "staleness.hpp"
 
 namespace fast_sim {
@@ -85,23 +85,13 @@ void add_output(Command& command, Options& o) {
   command.add_flag("--json", o.json, "print JSON");
 }
 
-template <class T>
-std::optional<T> number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 std::pair<int, double> slow_worker(const std::string& text) {
-  const std::size_t colon = text.find(':');
-  const auto worker = number<int>(std::string_view(text).substr(0, colon));
-  const auto factor = colon == std::string::npos
-                          ? std::nullopt
-                          : number<double>(std::string_view(text).substr(colon + 1));
-  require(worker && factor, ErrorKind::argument,
-          "--slow: \"{}\"; WORKER:FACTOR is required, for example 3:2.5", text);
-  return {*worker, *factor};
+  const std::vector<std::string_view> parts = split_text(text, ':');
+  std::pair<int, double> slow;
+  require(parts.size() == 2 && reads(parts[0], slow.first) && reads(parts[1], slow.second),
+          ErrorKind::argument, "--slow: \"{}\"; WORKER:FACTOR is required, for example 3:2.5",
+          text);
+  return slow;
 }
 
 void check_network(const Options& o) {

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 
 namespace fastrun {
 

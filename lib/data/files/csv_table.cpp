@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/closest.hpp"
+#include "core/text.hpp"
 #include "data/files/csv_reader.hpp"
 
 namespace fast::data {
@@ -48,12 +49,6 @@ std::string_view trimmed(std::string_view field) {
   while (!field.empty() && is_space(field.front())) field.remove_prefix(1);
   while (!field.empty() && is_space(field.back())) field.remove_suffix(1);
   return field;
-}
-
-std::string in_small_letters(std::string_view text) {
-  std::string small(text);
-  for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return small;
 }
 
 std::size_t column_of(const std::vector<std::string>& header, const std::string& name,

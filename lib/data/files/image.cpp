@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <utility>
 
+#include "core/text.hpp"
 #include "data/files/image_formats.hpp"
 
 namespace fast::data {
@@ -84,9 +84,7 @@ namespace {
 
 template <std::size_t N>
 bool ends_with_one_of(std::string_view name, const std::array<std::string_view, N>& endings) {
-  std::string small(name);
-  std::transform(small.begin(), small.end(), small.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string small = in_small_letters(name);
   return std::any_of(endings.begin(), endings.end(),
                      [&](std::string_view ending) { return small.ends_with(ending); });
 }

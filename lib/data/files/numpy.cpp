@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/closest.hpp"
+#include "core/text.hpp"
 #include "data/files/classes.hpp"
 #include "data/files/contents.hpp"
 #include "data/files/npy_samples.hpp"
@@ -34,9 +35,8 @@ struct Arrays {
   /// The name as the file writes it, in small or capital letters; empty if it has none.
   std::string spelled(const std::string& name) const {
     if (has(name)) return name;
-    const auto same = [](char a, char b) { return std::tolower(a) == std::tolower(b); };
     const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& each) {
-      return std::equal(each.begin(), each.end(), name.begin(), name.end(), same);
+      return in_small_letters(each) == in_small_letters(name);
     });
     return found == names.end() ? std::string() : *found;
   }

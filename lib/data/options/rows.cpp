@@ -4,7 +4,7 @@
 
 #include <fast/core/error.hpp>
 
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 
 namespace fast::data {
 namespace {

@@ -2,23 +2,17 @@
 
 #include <glob.h>
 
-#include <charconv>
 #include <cstdint>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <set>
 
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 
 namespace fast::data {
 namespace {
 
 constexpr std::size_t most_files = 1'000'000;
-
-bool read_digits(std::string_view text, std::uint64_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty();
-}
 
 /// "000..011" or "a,b": the texts that it stands for.
 std::vector<std::string> expand_braces(std::string_view inside, const std::string& pattern) {
@@ -27,11 +21,10 @@ std::vector<std::string> expand_braces(std::string_view inside, const std::strin
   if (dots != std::string_view::npos) {
     const std::string_view first = inside.substr(0, dots), last = inside.substr(dots + 2);
     std::uint64_t from = 0, to = 0;
-    require(
-        read_digits(first, from) && read_digits(last, to) && from <= to && to - from < most_files,
-        ErrorKind::argument,
-        "shards: \"{}\": {{{}}} is not a range; two numbers are required, as in {{000..011}}",
-        printable(pattern), printable(inside));
+    require(reads(first, from) && reads(last, to) && from <= to && to - from < most_files,
+            ErrorKind::argument,
+            "shards: \"{}\": {{{}}} is not a range; two numbers are required, as in {{000..011}}",
+            printable(pattern), printable(inside));
     for (std::uint64_t i = 0; i <= to - from; ++i)
       texts.push_back(fmt::format("{:0{}}", from + i, first.size()));
     return texts;

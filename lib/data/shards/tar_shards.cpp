@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/text.hpp"
 #include "data/files/classes.hpp"
 #include "data/files/csv_table.hpp"
 #include "data/files/image.hpp"
@@ -148,9 +149,7 @@ std::pair<std::string, std::string> key_and_ending(const std::string& name) {
   const std::size_t slash = name.rfind('/');
   const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
   const std::size_t dot = std::min(name.find('.', begin), name.size());
-  std::string ending = name.substr(std::min(dot + 1, name.size()));
-  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return {name.substr(0, dot), ending};
+  return {name.substr(0, dot), in_small_letters(name.substr(std::min(dot + 1, name.size())))};
 }
 
 /// True for the members that macOS adds to archives: "._NAME" beside each member.

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 #include "options/value.hpp"
 
 namespace fast::train {

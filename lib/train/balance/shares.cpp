@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 #include "options/value.hpp"
 
 namespace fast::train {

@@ -1,5 +1,6 @@
 #define XXH_INLINE_ALL
 #include "train/checkpoint/manifest.hpp"
+#include "core/text.hpp"
 
 #include <xxhash.h>
 
@@ -64,10 +65,8 @@ std::string directory_name(std::int64_t round) {
 std::optional<std::int64_t> round_of(const std::filesystem::path& directory) {
   const std::string name = directory.filename().string();
   if (!name.starts_with(directory_prefix)) return std::nullopt;
-  const std::string digits = name.substr(directory_prefix.size());
   std::int64_t round = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), round);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  if (!reads(std::string_view(name).substr(directory_prefix.size()), round)) return std::nullopt;
   return round;
 }
 

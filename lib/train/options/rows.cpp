@@ -3,7 +3,7 @@
 #include <fast/core/error.hpp>
 #include <utility>
 
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 
 namespace fast::train {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 #include "fastrun/ranks.hpp"
 
 namespace fastrun {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "core/split_text.hpp"
+#include "core/text.hpp"
 
 namespace fastrun {
 namespace {
