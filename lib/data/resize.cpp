@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "options/value.hpp"
+#include "core/text.hpp"
 
 namespace fast::data {
 namespace {
@@ -19,8 +19,7 @@ constexpr std::int64_t longest_side = 16384;
 /// 0: it is no number from 1 to longest_side.
 std::int64_t side_from(std::string_view text) {
   std::int64_t value = 0;
-  return options::reads(text, value) && value <= longest_side ? std::max<std::int64_t>(value, 0)
-                                                              : 0;
+  return reads(text, value) && value <= longest_side ? std::max<std::int64_t>(value, 0) : 0;
 }
 
 template <class T>

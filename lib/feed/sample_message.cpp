@@ -9,7 +9,6 @@
 
 #include "core/text.hpp"
 #include "nn/tokens.hpp"
-#include "options/value.hpp"
 
 namespace fast::feed {
 namespace {
@@ -60,7 +59,7 @@ std::vector<T> numbers_in(const stream::Message& message, const char* name, std:
   bool is_good = true;
   for (const std::string_view part : split_text(header(message, name), ' ')) {
     T number{};
-    is_good = options::reads(part, number) && is_good;
+    is_good = reads(part, number) && is_good;
     numbers.push_back(number);
   }
   require(is_good && numbers.size() == count, ErrorKind::data,

@@ -67,8 +67,7 @@ void subtract_mean_of(std::span<const double> x, std::vector<double>& y) {
 }  // namespace
 
 // It is the largest eigenvalue of (∏W - J)ᵀ(∏W - J), where J is 11ᵀ/N.
-ExtremeEigenvalues squared_norm(const std::vector<MixingRows>& rounds,
-                                std::size_t memory_doubles) {
+ExtremeEigenvalues squared_norm(const std::vector<MixingRows>& rounds, std::size_t memory_doubles) {
   const auto apply = [&](std::span<const double> x, std::span<double> out) {
     std::vector<double> y(x.begin(), x.end());
     for (const MixingRows& rows : rounds) y = times(rows, y);

@@ -4,12 +4,9 @@
 #include "core/closest.hpp"
 #include "core/text.hpp"
 #include "nn/shape.hpp"
-#include "options/value.hpp"
 
 namespace fast::nn {
 namespace {
-
-using options::reads;
 
 /// "mlp:A-B-...": the widths of all layers.
 std::vector<std::int64_t> widths_of(const std::string& name, std::int64_t inputs,

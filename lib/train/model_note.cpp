@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/text.hpp"
-#include "options/value.hpp"
 
 namespace fast::train {
 namespace {
@@ -34,7 +33,7 @@ class Entries {
     const std::string list = text(key);  // the parts are views of it
     for (const std::string_view part : split_text(list, ',')) {
       float number = 0;
-      if (!options::reads(part, number) || !std::isfinite(number)) refuse(key);
+      if (!reads(part, number) || !std::isfinite(number)) refuse(key);
       numbers.push_back(number);
     }
     return numbers;
@@ -79,7 +78,7 @@ std::optional<std::vector<std::int64_t>> shape_of(std::string_view text) {
   std::int64_t product = 1;
   for (const std::string_view part : split_text(text, 'x')) {
     std::int64_t side = 0;
-    if (!options::reads(part, side) || side <= 0 || side >= most_elements) return std::nullopt;
+    if (!reads(part, side) || side <= 0 || side >= most_elements) return std::nullopt;
     if (shape.size() == most_sides || product > most_elements / side) return std::nullopt;
     product *= side;
     shape.push_back(side);
@@ -109,8 +108,7 @@ std::optional<ModelNote> model_note(const Metadata& metadata, std::string_view f
   if (!input) entries.refuse(input_key);
   ModelNote note{entries.text(model_key),  entries.text(data_key), *input, 0, {},
                  entries.text(layers_key), entries.text(loss_key)};
-  if (!options::reads(std::string_view(entries.text(classes_key)), note.classes) ||
-      note.classes < 0) {
+  if (!reads(std::string_view(entries.text(classes_key)), note.classes) || note.classes < 0) {
     entries.refuse(classes_key);
   }
   note.features = entries.names(features_key);

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "core/closest.hpp"
+#include "core/text.hpp"
 
 namespace tools {
 
@@ -41,7 +42,7 @@ std::string value_name(const CLI::Option& option) {
 std::string initial_of(const CLI::Option& option) {
   std::string text = option.get_default_str();
   double number = 0;
-  if (options::reads(text, number)) {
+  if (reads(text, number)) {
     for (const std::string_view zero : {"e+0", "e+", "e-0"}) {
       const std::size_t at = text.find(zero);
       if (at != std::string::npos) text.replace(at, zero.size(), zero == "e-0" ? "e-" : "e");

@@ -21,6 +21,7 @@
 #include "backends/backends.hpp"
 #include "backends/registry.hpp"
 #include "core/closest.hpp"
+#include "core/text.hpp"
 #include "core/toml.hpp"
 #include "fast_train/read_options.hpp"
 #include "fast_train/resolve.hpp"
@@ -32,7 +33,6 @@ namespace fast_train {
 using namespace fast;
 
 using options::OptionTable;
-using options::reads;
 
 namespace {
 

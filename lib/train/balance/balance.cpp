@@ -6,7 +6,6 @@
 #include <fast/core/error.hpp>
 
 #include "core/text.hpp"
-#include "options/value.hpp"
 
 namespace fast::train {
 namespace {
@@ -16,7 +15,7 @@ std::vector<double> read_speeds(std::string_view text) {
   std::vector<double> speeds;
   for (const std::string_view part : split_text(text, ',')) {
     double speed = 0;
-    const bool good = options::reads(part, speed);
+    const bool good = reads(part, speed);
     if (!good || !std::isfinite(speed) || speed <= 0) return {};
     speeds.push_back(speed);
   }

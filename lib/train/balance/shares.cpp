@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/text.hpp"
-#include "options/value.hpp"
 
 namespace fast::train {
 namespace {
@@ -110,7 +109,7 @@ std::optional<Shares> Shares::from_text(std::string_view text, int workers,
                                         std::size_t batch_size) {
   std::vector<std::size_t> batches;
   for (const std::string_view part : split_text(text, ',')) {
-    if (!options::reads(part, batches.emplace_back())) return std::nullopt;
+    if (!reads(part, batches.emplace_back())) return std::nullopt;
   }
   const std::size_t all = static_cast<std::size_t>(workers) * batch_size;
   std::size_t sum = 0;
