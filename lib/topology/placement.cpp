@@ -8,26 +8,14 @@
 #include <numeric>
 #include <utility>
 
+#include "topology/hosts.hpp"
+
 namespace fast {
 namespace {
 
 // Beyond it shapes are not all tried, only those of a host's size.
 constexpr std::size_t most_tried_workers = 4096;
 constexpr std::int64_t most_rounds_counted = 64;
-
-// Ranks of a host one after the other, hosts by their first rank.
-std::vector<int> ranks_by_host(const std::vector<int>& host_of_rank) {
-  std::map<int, int> first;
-  std::vector<std::pair<int, int>> keyed;
-  for (std::size_t r = 0; r < host_of_rank.size(); ++r) {
-    const auto rank = static_cast<int>(r);
-    keyed.emplace_back(first.emplace(host_of_rank[r], rank).first->second, rank);
-  }
-  std::sort(keyed.begin(), keyed.end());
-  std::vector<int> ranks;
-  for (const auto& [unused, rank] : keyed) ranks.push_back(rank);
-  return ranks;
-}
 
 using Lists = std::vector<std::vector<int>>;
 
@@ -178,7 +166,9 @@ Placement place(const Schedule& schedule, const std::vector<int>& host_of_rank) 
   require(host_of_rank.size() == n, ErrorKind::topology,
           "place: hosts of {} ranks, {} has {} workers; give one host a worker",
           host_of_rank.size(), schedule.name(), n);
-  const std::vector<int> ranks = ranks_by_host(host_of_rank);
+  std::vector<int> ranks;
+  for (const std::vector<int>& host : ranks_by_host(host_of_rank))
+    ranks.insert(ranks.end(), host.begin(), host.end());
   const auto first_host = static_cast<std::size_t>(
       std::count(host_of_rank.begin(), host_of_rank.end(), host_of_rank[0]));
 
