@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "exchange/mpi_notes.hpp"
+#include "exchange/mpi_datagrams.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/read_server.hpp"
 #include "support/catch.hpp"
@@ -40,18 +40,18 @@ bool comes(const Receive& receive) {
 
 }  // namespace
 
-TEST_CASE("a later communicator receives no note of an earlier one") {
+TEST_CASE("a later communicator receives no datagram of an earlier one") {
   for (int time = 0; time < 3; ++time) {
     {
-      exchange::MpiNotes notes(testing::world(), size, limit());
+      exchange::MpiDatagrams datagrams(testing::world(), size, limit());
       meet();
-      // Rank 1 stops to receive at once: it has no note under way itself.
-      if (rank() == 0) CHECK(notes.send(1, filled(time)));
+      // Rank 1 stops to receive at once: it has no datagram under way itself.
+      if (rank() == 0) CHECK(datagrams.send(1, filled(time)));
     }
     meet();
-    exchange::MpiNotes later(testing::world(), size, limit());
-    Bytes note{};
-    CHECK_FALSE(comes([&] { return later.receive(note); }));
+    exchange::MpiDatagrams later(testing::world(), size, limit());
+    Bytes datagram{};
+    CHECK_FALSE(comes([&] { return later.receive(datagram); }));
     meet();
   }
 }

@@ -1,7 +1,7 @@
 #include "data/files/split.hpp"
-
 #include <algorithm>
 #include <cmath>
+#include <fast/core/random.hpp>
 #include <map>
 #include <set>
 
