@@ -16,11 +16,11 @@
 namespace fast {
 namespace {
 
-constexpr int most_names_tried = 100;
+constexpr int most_names_tried = 100, most_links = 40;
 constexpr std::size_t buffered_bytes = std::size_t{1} << 16;
 
 [[noreturn]] void fail_to_write(const std::filesystem::path& path, int reason) {
-  fail(ErrorKind::resource, "{} cannot be written ({}); check the directory and its free space",
+  fail(ErrorKind::resource, "{} cannot be written ({}); choose another place, or free space there",
        printable(path.string()), std::strerror(reason));
 }
 
@@ -43,15 +43,12 @@ bool is_special(const std::filesystem::path& path) {
   return exists(status) && !is_regular_file(status) && !is_directory(status);
 }
 
-/// Where a symbolic link leads to.
-std::filesystem::path target_of(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_symlink(path, ignored)) return path;
-  return std::filesystem::weakly_canonical(path, ignored);
-}
-
-std::filesystem::path directory_of(const std::filesystem::path& path) {
-  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+/// Where symbolic links lead to, also if nothing is there yet.
+std::filesystem::path target_of(std::filesystem::path path) {
+  std::error_code problem;
+  for (int links = 0; links < most_links && std::filesystem::is_symlink(path, problem); ++links)
+    path = path.parent_path() / std::filesystem::read_symlink(path, problem);
+  return path;
 }
 
 }  // namespace
@@ -129,16 +126,11 @@ void write_durably(const std::filesystem::path& path, const std::vector<Bytes>& 
 }
 
 void require_writable(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) fail_to_write(path, EISDIR);
-  const bool exists = std::filesystem::exists(path, ignored);
-  if (exists && access(path.c_str(), W_OK) != 0) fail_to_write(path, errno);
-  if (is_special(path)) return;
-  const std::filesystem::path directory = directory_of(target_of(path));
-  if (!std::filesystem::is_directory(directory, ignored)) {
-    fail_to_write(path, std::filesystem::exists(directory, ignored) ? ENOTDIR : ENOENT);
+  if (!is_special(path)) {
+    const WholeFile tried(path);  // it leaves nothing
+  } else if (access(path.c_str(), W_OK) != 0) {
+    fail_to_write(path, errno);
   }
-  if (access(directory.c_str(), W_OK | X_OK) != 0) fail_to_write(path, errno);
 }
 
 void sync_directory(const std::filesystem::path& directory) {
