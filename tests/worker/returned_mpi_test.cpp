@@ -150,7 +150,7 @@ TEST_CASE("a worker of another host that returns too late trains alone, by every
 
 TEST_CASE("above staleness 0, a worker that returns when the others have finished trains alone") {
   for (const RemotePathChoice path : paths()) {
-    for (const char* rule : {"awc", "gasloc", "push_sum"}) {
+    for (const char* rule : {"gasloc", "push_sum"}) {
       Case c = case_of(rule);
       c.staleness = 2;
       c.path = path;
@@ -160,6 +160,7 @@ TEST_CASE("above staleness 0, a worker that returns when the others have finishe
 }
 
 TEST_CASE("on directed edges, mass stays with a worker that returns too late") {
+  if (is_on_several_hosts()) return;  // the readers' counters are the same there
   for (const char* rule : {"push_sum", "gradient_tracking"}) {
     Case c = case_of(rule);
     c.topology = stencil::ring(true);
