@@ -102,7 +102,7 @@ TEST_CASE(
   float sample[2];
   again.copy(0, std::as_writable_bytes(std::span(sample)));
   CHECK((again.labels()[0] == 9 && sample[0] == 18 && sample[1] == 19));
-  CHECK(some.measure().mean[0] == Approx((2 + 3 + 8 + 9 + 10 + 11 + 18 + 19) / 8.0));
+  CHECK(some.measure().mean[0] == Approx((2 + 8 + 10 + 18) / 4.0));
   CHECK_THROWS_WITH(some.values(), ContainsSubstring("selected"));
   CHECK_THROWS_WITH(all.select({1, 1}), ContainsSubstring("ascend"));
   CHECK_THROWS_WITH(all.select({10}), ContainsSubstring("sample 10"));

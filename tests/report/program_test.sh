@@ -50,8 +50,8 @@ bad "no run" 1 "it has no metrics" -- "$report" empty --html new.html
 bad "no directory" 1 "there is no such" -- "$report" nowhere --html new.html
 bad "a file" 1 "four.txt" -- "$report" four.txt --html new.html
 bad "one of two is no run" 1 "empty" -- "$report" four empty --html new.html
-bad "no such folder" 1 "there is no directory" -- "$report" four --html no/new.html
-bad "a directory in the way" 1 "it is a directory" -- "$report" four --html empty
+bad "no such folder" 1 "No such file or directory" -- "$report" four --html no/new.html
+bad "a directory in the way" 1 "Is a directory" -- "$report" four --html empty
 bad "a full disk" 1 "No space left" -- "$report" four --html /dev/full
 echo mine >mine.html
 bad "another file in the way" 2 "--overwrite" -- "$report" four --html mine.html

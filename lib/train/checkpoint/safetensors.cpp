@@ -154,7 +154,7 @@ class HeaderReader {
     }
     demand(json.is_string(), "tensor \"{}\": its type is not text", shown);
     fail(ErrorKind::data,
-         "{}: tensor \"{}\" is of type {}; F32, F64, BF16, F16, I8, U8, I32 and I64 are read. "
+         "{}: tensor \"{}\" is of type \"{}\"; F32, F64, BF16, F16, I8, U8, I32 and I64 are read. "
          "Convert the tensor or leave it out",
          file_, shown, HeaderReader::shown(text));
   }

@@ -177,7 +177,7 @@ TEST_CASE("a tensor of a type that is not read is named, and the file is called 
     std::ofstream(directory / "m", std::ios::binary)
         << std::string(reinterpret_cast<const char*>(&length), 8) << header << "ab";
     CHECK_THROWS_WITH(Safetensors(directory / "m"),
-                      Catch::Contains(fmt::format("tensor \"mask\" is of type {};", type)) &&
+                      Catch::Contains(fmt::format("tensor \"mask\" is of type \"{}\";", type)) &&
                           !Catch::Contains("not a safetensors file"));
   }
 }
