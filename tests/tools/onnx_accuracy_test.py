@@ -80,7 +80,7 @@ def test_classes():
                             "--model", "mlp:16", "--learning-rate", "0.1")
     logits, metadata = evaluate(path, x)
     correct = int((logits.argmax(1) == (score <= 0)).sum())  # names in their order: high, low
-    check(abs(correct / len(x) - summary["accuracy"]) < 1e-9, f"classes: {correct} of {len(x)}, the run: {summary['accuracy']}")
+    check(abs(correct / len(x) - summary["test_accuracy_mean_model"]) < 1e-9, f"classes: {correct} of {len(x)}, the run: {summary['test_accuracy_mean_model']}")
     check(correct > 0.8 * len(x), f"classes: the model has learned nothing: {correct}")
     check(json.loads(metadata["fast.class_names"]) == ["high", "low"], f"classes: {metadata}")
     check(json.loads(metadata["fast.features"]) == ["small", "middle", "large"], f"classes: {metadata}")
@@ -93,7 +93,7 @@ def test_numbers():
                             "--model", "mlp:16", "--loss", "mse", "--learning-rate", "0.01")
     found = evaluate(path, x)[0].ravel()
     error = float(numpy.abs(found - score).mean())
-    check(abs(error - summary["mae"]) < 1e-4 * error, f"numbers: mean error {error}, the run: {summary['mae']}")
+    check(abs(error - summary["test_mae_mean_model"]) < 1e-4 * error, f"numbers: mean error {error}, the run: {summary['test_mae_mean_model']}")
 
 
 def test_images():
@@ -115,7 +115,7 @@ def test_images():
         path, summary = trained(name, "--data", folder, "--model", model, "--learning-rate", "0.02")
         logits, _ = evaluate(path, x.astype(numpy.float32) / 255)
         correct = int((logits.argmax(1) == y).sum())
-        check(abs(correct / len(x) - summary["accuracy"]) < 1e-9, f"{name}: {correct} of {len(x)}, the run: {summary['accuracy']}")
+        check(abs(correct / len(x) - summary["test_accuracy_mean_model"]) < 1e-9, f"{name}: {correct} of {len(x)}, the run: {summary['test_accuracy_mean_model']}")
 
 
 print("seed", SEED)

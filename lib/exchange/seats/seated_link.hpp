@@ -1,6 +1,7 @@
 // A link whose workers are seats, over one whose workers are ranks.
 #pragma once
 
+#include <fast/exchange/group.hpp>
 #include <memory>
 
 #include "membership/members.hpp"
