@@ -6,19 +6,19 @@ namespace fast {
 namespace {
 
 /// By WeightRule.
-constexpr Named<WeightRule> entries[] = {{"metropolis", WeightRule::metropolis},
-                                         {"uniform_rows", WeightRule::uniform_rows},
-                                         {"uniform_columns", WeightRule::uniform_columns},
-                                         {"given", WeightRule::given},
-                                         {"automatic", WeightRule::automatic}};
-constexpr Registry registry{entries, "weights: there is no rule \"{}\"; choose from {}"};
+constexpr Named<WeightRule> rules[] = {{"metropolis", WeightRule::metropolis},
+                                       {"uniform_rows", WeightRule::uniform_rows},
+                                       {"uniform_columns", WeightRule::uniform_columns},
+                                       {"given", WeightRule::given},
+                                       {"automatic", WeightRule::automatic}};
+constexpr Registry rules_by_name{rules, "weights: there is no rule \"{}\"; choose from {}"};
 
 }  // namespace
 
 std::string_view name(WeightRule rule) noexcept {
-  return entries[static_cast<std::size_t>(rule)].name;
+  return rules[static_cast<std::size_t>(rule)].name;
 }
 
-WeightRule weight_rule_by_name(std::string_view name) { return registry.at(name).value; }
+WeightRule weight_rule_by_name(std::string_view name) { return rules_by_name.at(name).value; }
 
 }  // namespace fast
