@@ -27,8 +27,9 @@ struct HeldOut {
   Dataset rest, held_out;
 };
 /// Holds out that share of the samples, rounded up, drawn by `seed`. Both parts keep the samples'
-/// order and share their storage. Of samples with one class label each, every class gives the same
-/// share, to one sample, but never its last sample.
+/// order and share their storage. If samples have one class label each, every class gives the same
+/// share, rounded to whole samples, and keeps at least one sample as long as other classes can give
+/// more.
 HeldOut hold_out(const Dataset& samples, double share, std::uint64_t seed);
 
 }  // namespace fast::data
