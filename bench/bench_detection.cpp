@@ -160,7 +160,7 @@ int run(const Group& group, int argc, char** argv) {
           "bench_detection: {} ranks, {} deaths; at least two ranks must survive", group.size(),
           o.deaths);
   Rank(group, o).run();
-  group.give_up();
+  group.disable_collectives();
   return 0;
 }
 

@@ -14,7 +14,7 @@
 #include <fast/nn/network.hpp>
 #include <fast/nn/optimizer.hpp>
 #include <fast/train/learning_rate.hpp>
-#include <fast/train/model_note.hpp>
+#include <fast/train/model_metadata.hpp>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -263,13 +263,13 @@ std::string text_of(const std::string& path) {
 /// The replica's weights, as fast-train saves the mean model.
 void save(const Options& o, const data::Splits& splits, Replica& replica) {
   const data::Dataset& samples = splits.train;
-  const train::ModelNote note{o.model,
-                              o.data,
-                              samples.sample_shape(),
-                              samples.classes(),
-                              splits.normalization,
-                              is_file(o) ? text_of(o.model) : "",
-                              std::string(replica.loss())};
+  const train::ModelMetadata note{o.model,
+                                  o.data,
+                                  samples.sample_shape(),
+                                  samples.classes(),
+                                  splits.normalization,
+                                  is_file(o) ? text_of(o.model) : "",
+                                  std::string(replica.loss())};
   std::filesystem::create_directories(o.out);
   train::save_safetensors(std::filesystem::path(o.out) / train::mean_model_name, replica.tensors(),
                           train::to_metadata(note));

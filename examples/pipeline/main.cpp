@@ -12,7 +12,7 @@
 #include <fast/core/random.hpp>
 #include <fast/mpi/environment.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/train/model_note.hpp>
+#include <fast/train/model_metadata.hpp>
 #include <fstream>
 #include <numeric>
 
@@ -52,7 +52,7 @@ void save(SplitRun& run, const Settings& settings) {
   std::deque<std::vector<float>> memory;
   const auto all = run.pipeline().gather(run.pipeline().tensors(), memory);
   if (all.empty()) return;
-  train::ModelNote note;
+  train::ModelMetadata note;
   note.model = settings.model;
   note.input = {1, 28, 28};
   note.classes = 10;
@@ -73,7 +73,7 @@ void report(SplitRun& run, const Task& task, const Losses& losses) {
 /// A stage of this rank's replica is gone: the other replicas go on.
 int end_without(const mpi::Communicator& world, const SplitRun& run, const std::string& why) {
   std::fprintf(stderr, "rank %d: replica %d ends: %s\n", world.rank(), run.replica(), why.c_str());
-  world.give_up();
+  world.disable_collectives();
   return 1;
 }
 
@@ -86,7 +86,7 @@ int train_in_stages(const mpi::Communicator& world, const Settings& settings, co
   }
   const SplitRun::Finish finish = run.finish();
   if (!run.why_left().empty()) return end_without(world, run, run.why_left());
-  if (!finish.all) world.give_up();
+  if (!finish.all) world.disable_collectives();
   try {
     report(run, task, losses);
     if (!settings.save.empty() && finish.is_first) save(run, settings);

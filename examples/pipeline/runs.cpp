@@ -99,7 +99,7 @@ void SplitRun::leave(const Error& reason) {
     if (is_first) throw Error(ErrorKind::mpi, reason.what());
     throw reason;
   }
-  group_.give_up();
+  group_.disable_collectives();
   why_left_ = reason.what();
 }
 
@@ -114,11 +114,11 @@ SplitRun::Finish SplitRun::finish() {
   try {
     missing = pipeline_.of_any_stage(missing, replicas());
   } catch (const Error& error) {
-    group_.give_up();
+    group_.disable_collectives();
     why_left_ = error.what();
     return {.all = false, .is_first = false};
   }
-  if (!missing.empty()) group_.give_up();
+  if (!missing.empty()) group_.disable_collectives();
   Finish result{.all = missing.empty(), .is_first = true};
   for (int other = 0; other < replica_; ++other)
     if (std::find(missing.begin(), missing.end(), other) == missing.end()) result.is_first = false;

@@ -1,31 +1,31 @@
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 #include "core/registry.hpp"
 
 namespace fast::algorithm {
 namespace {
 
 /// In the order of the documentation.
-constexpr Named<const Row*> entries[] = {
-    {"none", &rows::none},
-    {"awc", &rows::awc},
-    {"atc", &rows::atc},
-    {"local", &rows::local},
-    {"gossip_pga", &rows::gossip_pga},
-    {"gradient_tracking", &rows::gradient_tracking},
-    {"d2", &rows::d2},
-    {"quasi_global_momentum", &rows::quasi_global_momentum},
-    {"decentlam", &rows::decentlam},
-    {"choco", &rows::choco},
-    {"push_sum", &rows::push_sum},
-    {"event_triggered", &rows::event_triggered},
-    {"pairwise", &rows::pairwise},
-    {"diloco", &rows::diloco},
-    {"noloco", &rows::noloco},
-    {"gasloc", &rows::gasloc},
-    {"awc_gasloc", &rows::awc_gasloc},
-    {"sparta", &rows::sparta},
-    {"allreduce", &rows::allreduce},
-    {"gradient_exchange", &rows::gradient_exchange},
+constexpr Named<const RuleEntry*> entries[] = {
+    {"none", &entries::none},
+    {"awc", &entries::awc},
+    {"atc", &entries::atc},
+    {"local", &entries::local},
+    {"gossip_pga", &entries::gossip_pga},
+    {"gradient_tracking", &entries::gradient_tracking},
+    {"d2", &entries::d2},
+    {"quasi_global_momentum", &entries::quasi_global_momentum},
+    {"decentlam", &entries::decentlam},
+    {"choco", &entries::choco},
+    {"push_sum", &entries::push_sum},
+    {"event_triggered", &entries::event_triggered},
+    {"pairwise", &entries::pairwise},
+    {"diloco", &entries::diloco},
+    {"noloco", &entries::noloco},
+    {"gasloc", &entries::gasloc},
+    {"awc_gasloc", &entries::awc_gasloc},
+    {"sparta", &entries::sparta},
+    {"allreduce", &entries::allreduce},
+    {"gradient_exchange", &entries::gradient_exchange},
 };
 constexpr Registry registry{entries, "algorithm: \"{}\" is unknown; choose one of {}"};
 
@@ -47,7 +47,7 @@ Parameters parameters_from(const std::vector<std::string>& assignments) {
 }
 
 Rule by_name(std::string_view name, const Parameters& parameters) {
-  const Row& row = *registry.at(name).value;
+  const RuleEntry& row = *registry.at(name).value;
   ParameterReader reader(name, parameters);
   auto algorithm = row.make(reader);
   reader.require_all_known();

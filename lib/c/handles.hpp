@@ -73,8 +73,8 @@ void require_given(const Pointer& pointer, const char* what) {
 }
 
 /// A scalar with the present time. `observer` may be null.
-void tell_scalar(Observer* observer, const char* name, double value, int worker,
-                 std::int64_t round);
+void report_scalar(Observer* observer, const char* name, double value, int worker,
+                   std::int64_t round);
 
 void log_to_stderr(LogLevel level, std::string_view text);
 

@@ -128,8 +128,8 @@ fast_status make_observer(fast_observer** observer, const Part& part) {
 
 namespace fast::c {
 
-void tell_scalar(Observer* observer, const char* name, double value, int worker,
-                 std::int64_t round) {
+void report_scalar(Observer* observer, const char* name, double value, int worker,
+                   std::int64_t round) {
   require_given(name, "a scalar's name");
   require(*name != '\0', ErrorKind::argument, "fast.h: a scalar's name is empty; name it");
   if (observer != nullptr) observer->on_scalar({name, value, worker, round, Clock::now()});
@@ -217,7 +217,7 @@ fast_status fast_observer_scalar(const fast_observer* observer, const char* name
                                  int worker, int64_t round) {
   return c::guarded([&] {
     c::require_given(observer, "observer");
-    c::tell_scalar(observer->observer.get(), name, value, worker, round);
+    c::report_scalar(observer->observer.get(), name, value, worker, round);
   });
 }
 

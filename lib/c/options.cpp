@@ -39,7 +39,7 @@ void add_worker_rows(OptionTable& table, WorkerOptions& worker, RuleChoice& rule
 
 /// 0 and 1, false and true are none and auto.
 void let_numbers_say_progress(OptionTable& table) {
-  options::Row& row = table.at("progress");
+  options::OptionSpec& row = table.at("progress");
   row.read = [read = row.read](const std::vector<std::string>& texts) {
     const std::string& text = texts.back();
     const bool is_off = text == "0" || text == "false", is_on = text == "1" || text == "true";
@@ -59,7 +59,7 @@ void add_train_rows(OptionTable& table, TrainSettings& settings, std::optional<d
 }
 
 void set(OptionTable& table, const std::string& name, const std::string& value) {
-  options::Row* row = table.find(name);
+  options::OptionSpec* row = table.find(name);
   require(row != nullptr, ErrorKind::argument, "option \"{}\" is unknown; choose {}{}", name,
           fmt::join(table.names(), ", "), did_you_mean(name, table.names()));
   table.set(*row, {value}, "option " + name);

@@ -50,7 +50,7 @@ fast_status fast_group_joined(const fast_group* group, int* workers, size_t room
 fast_status fast_group_give_up(const fast_group* group) {
   return c::guarded([&] {
     c::require_given(group, "group");
-    group->group.give_up();
+    group->group.disable_collectives();
   });
 }
 

@@ -94,7 +94,7 @@ int64_t fast_worker_round(const fast_worker* worker) {
 
 fast_status fast_worker_scalar(const fast_worker* worker, const char* name, double value) {
   return ask(worker, [&](const Worker& w) {
-    c::tell_scalar(worker->observer.get(), name, value, w.rank(), w.round());
+    c::report_scalar(worker->observer.get(), name, value, w.rank(), w.round());
   });
 }
 

@@ -90,7 +90,7 @@ void DeviceMixer::add_pulls(ElementWork& work, const Pass& pass, const codec::Pi
           "Worker: {} neighbors of a worker whose tensors are on a device, at most {} are read "
           "there; choose a sparser topology",
           near->payloads.size(), max_element_sources);
-  const bool unit = traits().topology.mixing == algorithm::Mixing::unit && !work.buffer;
+  const bool unit = traits().topology.mixing == algorithm::MixingRequirement::unit && !work.buffer;
   for (std::size_t j = 0; j < near->payloads.size(); ++j) {
     work.sources.push_back(near->payloads[j].data + piece.offset_bytes);
     work.weights.push_back(unit ? 1 : near->weights[j]);

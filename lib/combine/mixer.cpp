@@ -115,7 +115,7 @@ void Mixer::publish_weights(const MutablePayload& next, bool as_message) {
 }
 
 void Mixer::look_at(const Neighborhood& neighborhood) {
-  const bool unit = traits().topology.mixing == algorithm::Mixing::unit;
+  const bool unit = traits().topology.mixing == algorithm::MixingRequirement::unit;
   self_weight_ = neighborhood.self_weight;
   neighbor_weight_ = neighborhood.owed_weight;
   for (const double weight : neighborhood.weights) neighbor_weight_ += unit ? 1 : weight;

@@ -200,7 +200,7 @@ struct HostMixer::SegmentSweep {
     scratch.resize(2 * block_bytes * degree);
     values.clear();
     weights.assign(near.weights.begin(), near.weights.end());
-    if (!is_buffer && traits.topology.mixing == algorithm::Mixing::unit)
+    if (!is_buffer && traits.topology.mixing == algorithm::MixingRequirement::unit)
       weights.assign(degree, T{1});
     for (std::size_t j = 0; j < degree; ++j) {
       std::byte* room = scratch.data() + 2 * block_bytes * j;

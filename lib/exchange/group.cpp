@@ -56,7 +56,7 @@ Region Group::allocate(std::size_t bytes_per_worker, const Deadline& deadline) c
 
 bool Group::some_are_gone() const { return impl_->some_are_gone(); }
 std::vector<int> Group::died() const { return impl_->died(); }
-void Group::give_up() const { impl_->give_up(); }
+void Group::disable_collectives() const { impl_->disable_collectives(); }
 
 Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions& options) const {
   const Deadline deadline(options.deadline);
@@ -87,8 +87,8 @@ std::vector<int> failures(const GroupImpl& group, const std::weak_ptr<const Slot
   return all;
 }
 
-Ends ends_of(const std::shared_ptr<GroupImpl>& group) {
-  Ends ends;
+ExitReports ends_of(const std::shared_ptr<GroupImpl>& group) {
+  ExitReports ends;
   if (group->knows_ends()) ends.all = [group] { return group->ended(); };
   ends.failed = [group, link = group->latest_link()] { return failures(*group, link); };
   return ends;

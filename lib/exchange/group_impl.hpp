@@ -36,7 +36,7 @@ class GroupImpl {
   virtual const Group* founders() const { return nullptr; }
   virtual std::shared_ptr<membership::Members> members() const { return nullptr; }
   /// What this rank allocates from now on may stay unused: the system shall give no pages for it.
-  virtual void leave_untouched() {}
+  virtual void skip_prefault() {}
   virtual std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
                                               std::string_view purpose) = 0;
   virtual Region allocate(std::size_t bytes_per_worker, const Deadline& deadline) = 0;
@@ -68,12 +68,12 @@ class GroupImpl {
   /// Those of them that ended by themselves, with an error.
   virtual std::vector<int> failed() const { return {}; }
   virtual bool knows_ends() const { return false; }
-  virtual void give_up() {}
+  virtual void disable_collectives() {}
   /// False if all workers share memory.
   virtual bool reduces_by_mpi() const { return false; }
   /// Collective, where reduces_by_mpi(). An all-reduce over MPI. It announces on `peers`, if there
   /// are any, that its worker fails.
-  virtual std::unique_ptr<Reducer> reducer(const ExchangeOptions&, exchange::Ends,
+  virtual std::unique_ptr<Reducer> reducer(const ExchangeOptions&, exchange::ExitReports,
                                            std::shared_ptr<Peers>) {
     return nullptr;
   }

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/keep.hpp"
+#include "core/leak_until_exit.hpp"
 
 namespace fast::exchange {
 namespace {
@@ -32,9 +32,9 @@ MpiDatagrams::~MpiDatagrams() {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   for (const auto& note : sent_) {
-    if (note && !is_idle(*note)) keep_for_good(std::pair(note, messages_));
+    if (note && !is_idle(*note)) leak_until_exit(std::pair(note, messages_));
   }
-  if (!is_idle(*received_)) keep_for_good(received_);
+  if (!is_idle(*received_)) leak_until_exit(received_);
 }
 
 bool MpiDatagrams::is_idle(UnderWay& note) {
@@ -82,7 +82,7 @@ bool MpiDatagrams::receive(std::span<std::byte> datagram) {
   if (begins && !begin_to_receive()) return false;
   if (!is_idle(*received_)) {
     if (!received_->failed) return false;
-    keep_for_good(received_);  // its sender died while it was sent
+    leak_until_exit(received_);  // its sender died while it was sent
     received_ = std::make_shared<UnderWay>();
     received_->bytes.resize(size_bytes_);
     return false;

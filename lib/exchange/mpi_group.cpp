@@ -74,7 +74,7 @@ class MpiGroup : public GroupImpl {
   std::string name() const override { return several_hosts_ ? "hybrid" : "shared"; }
   std::vector<int> hosts() const override { return hosts_; }
 
-  void leave_untouched() override { host_.impl()->leaves_untouched = true; }
+  void skip_prefault() override { host_.impl()->skips_prefault = true; }
   std::shared_ptr<GroupImpl> subgroup(int color, const Deadline& deadline) override {
     return std::make_shared<MpiGroup>(communicator_.split(color, deadline));
   }
@@ -102,7 +102,7 @@ class MpiGroup : public GroupImpl {
     require_on_all_hosts(deadline, [&] {
       for (const int source : remote_sources(plan)) board->provide_mirror(source);
     });
-    exchange::RemoteWays ways;
+    exchange::RemoteTransports ways;
     ways.window = std::make_unique<mpi::RemoteWindow>(
         communicator_, reinterpret_cast<std::byte*>(&board->header(rank())),
         board->layout().part_bytes(), std::const_pointer_cast<exchange::SlotBoard>(board),
@@ -144,13 +144,13 @@ class MpiGroup : public GroupImpl {
   std::vector<int> died() const override {
     return mpi::died_among(communicator_.impl()->world_ranks);
   }
-  void give_up() override {
-    communicator_.give_up();
-    host_.give_up();
+  void disable_collectives() override {
+    communicator_.disable_collectives();
+    host_.disable_collectives();
   }
 
   bool reduces_by_mpi() const override { return several_hosts_; }
-  std::unique_ptr<Reducer> reducer(const ExchangeOptions& options, exchange::Ends ends,
+  std::unique_ptr<Reducer> reducer(const ExchangeOptions& options, exchange::ExitReports ends,
                                    std::shared_ptr<Peers> peers) override {
     return std::make_unique<exchange::MpiReducer>(communicator_, options, std::move(ends),
                                                   std::move(peers));

@@ -20,7 +20,7 @@ Coordinator::Coordinator(Reach reach, const RecordBoard::Format& format)
       liveness_(board_, word::beat) {}
 
 void Coordinator::start() {
-  ticker_.emplace([this](Seconds elapsed) { return tick(elapsed); });
+  thread_.emplace([this](Seconds elapsed) { return tick(elapsed); });
 }
 
 bool Coordinator::tick(Seconds elapsed) {

@@ -13,8 +13,8 @@
 
 #include "membership/gossip.hpp"
 #include "membership/liveness.hpp"
+#include "membership/periodic_thread.hpp"
 #include "membership/records.hpp"
-#include "membership/ticker.hpp"
 
 namespace fast::membership {
 
@@ -86,7 +86,7 @@ class Coordinator {
   mutable std::condition_variable ticked_;
   Liveness liveness_;
   bool has_run_ = false;
-  std::optional<Ticker> ticker_;  ///< declared last: it uses all others
+  std::optional<PeriodicThread> thread_;  ///< declared last: it uses all others
 };
 
 }  // namespace fast::membership

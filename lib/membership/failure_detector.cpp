@@ -49,7 +49,7 @@ void FailureDetector::note_sign(Record& record, std::uint64_t now) {
 
 std::uint64_t FailureDetector::threshold(const Record& record) const {
   if (fixed_) return *fixed_;
-  const SilenceWindow& gaps = record.in_message ? record.message : record.heartbeats;
+  const AdaptiveTimeout& gaps = record.in_message ? record.message : record.heartbeats;
   return gaps.has_enough() ? one_more(gaps.threshold()) : beats_in(suspect_after_at_first);
 }
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "membership/silence_window.hpp"
+#include "membership/adaptive_timeout.hpp"
 
 namespace fast::membership {
 
@@ -32,7 +32,7 @@ enum class Traffic { heartbeats, message };
 /// part of a message that has arrived. Several threads may use it.
 ///
 /// A worker is a suspect after a silence of the time given. Without one, the threshold of each
-/// worker comes from its gaps so far (SilenceWindow); it is suspect_after_at_first until 50 gaps
+/// worker comes from its gaps so far (AdaptiveTimeout); it is suspect_after_at_first until 50 gaps
 /// are known. A worker with a heartbeat of 100 ms gets 1 s. The threshold is never above 10 s.
 class FailureDetector {
  public:
@@ -57,7 +57,7 @@ class FailureDetector {
     std::uint64_t moved = 0, observed = 0;  ///< own heartbeats
     bool known = false;
     bool in_message = false;  ///< at the latest sign of life, or since then
-    SilenceWindow heartbeats, message;
+    AdaptiveTimeout heartbeats, message;
   };
   const Record& record(int worker) const { return records_[static_cast<std::size_t>(worker)]; }
   static void note_sign(Record& record, std::uint64_t now);

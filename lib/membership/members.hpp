@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "membership/coordinator.hpp"
+#include "membership/seat_assignment.hpp"
 #include "membership/seat_growth.hpp"
-#include "membership/seating.hpp"
 
 namespace fast::membership {
 
@@ -68,7 +68,7 @@ class Members final : private Protocol {
   std::shared_ptr<Coordinator> coordinator_;  ///< its lock guards all but map_
   bool awaits_end_ = false;
   RankMap map_;
-  Seating seating_;
+  SeatAssignment seating_;
   SeatGrowth growth_;
 };
 

@@ -1,7 +1,7 @@
 // Who sits where, as it follows from the records of all ranks. Training begins with `founders`
 // places in its topology; as many ranks begin on the seats of their numbers, and the further ranks
-// are spares. A spare takes the seat of a worker that is gone (see Seating). Growth k opens the
-// seat founders + k - 1 (see SeatGrowth): nobody has begun there.
+// are spares. A spare takes the seat of a worker that is gone (see SeatAssignment). Growth k opens
+// the seat founders + k - 1 (see SeatGrowth): nobody has begun there.
 //
 // holder() is the claim of the highest version that was ever seated, and of the lowest rank among
 // those. So all ranks with the same records agree.

@@ -22,6 +22,10 @@
 
 namespace fast::membership {
 
+/// What a worker does before its next round: it makes the round, waits at its bound, saves, stops,
+/// or enters a run that has grown.
+enum class RoundDecision { go, hold, save, stop, enter };
+
 /// One kind of request, as one rank knows it. Three words of each record from `place` on belong to
 /// it: proposed, bound, settled.
 class RoundAgreement {

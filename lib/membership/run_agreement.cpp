@@ -131,26 +131,27 @@ bool RunAgreement::is_due(Request what, std::int64_t rounds) const {
   return settled.number > handled(what) && (!options_.exact || rounds >= settled.round);
 }
 
-Turn RunAgreement::look(std::int64_t rounds, std::int64_t ahead) {
+RoundDecision RunAgreement::look(std::int64_t rounds, std::int64_t ahead) {
   ahead_ = ahead;
-  if (is_due(Request::save, rounds)) return Turn::save;
-  if (is_due(Request::stop, rounds)) return Turn::stop;
-  if (options_.exact && (saves_.holds(rounds + 1) || stops_.holds(rounds + 1))) return Turn::hold;
+  if (is_due(Request::save, rounds)) return RoundDecision::save;
+  if (is_due(Request::stop, rounds)) return RoundDecision::stop;
+  if (options_.exact && (saves_.holds(rounds + 1) || stops_.holds(rounds + 1)))
+    return RoundDecision::hold;
   begun_ = rounds + 1;
-  return Turn::go;
+  return RoundDecision::go;
 }
 
-Turn RunAgreement::turn(std::int64_t rounds, std::int64_t ahead) {
+RoundDecision RunAgreement::turn(std::int64_t rounds, std::int64_t ahead) {
   const auto lock = coordinator_->lock();
   return look(rounds, ahead);
 }
 
-Turn RunAgreement::take_turn(std::int64_t rounds, std::int64_t ahead) {
+RoundDecision RunAgreement::take_turn(std::int64_t rounds, std::int64_t ahead) {
   const Deadline deadline(options_.deadline);
   auto lock = coordinator_->lock();
   for (;;) {
-    const Turn turn = look(rounds, ahead);
-    if (turn != Turn::hold) return turn;
+    const RoundDecision turn = look(rounds, ahead);
+    if (turn != RoundDecision::hold) return turn;
     require(!deadline.expired(), ErrorKind::deadline,
             "Trainer: worker {} waited {:.1f} s in round {} for the others to agree when to save "
             "or stop; look for one that hangs",

@@ -26,13 +26,11 @@
 
 #include "membership/coordinator.hpp"
 #include "membership/rank_map.hpp"
+#include "membership/round_agreement.hpp"
 
 namespace fast::membership {
 
 enum class Request { save, stop };
-
-/// What a worker does next.
-enum class Turn { go, hold, save, stop };
 
 /// One worker's part, which its coordinator advances. Any thread may call.
 class RunAgreement final : private Protocol {
@@ -64,9 +62,9 @@ class RunAgreement final : private Protocol {
   void wait(std::int64_t rounds);
   /// Between rounds, when `rounds` are made. After `go` the worker begins another one. A checkpoint
   /// is of a round up to `ahead` rounds later, so that all workers know of it in time.
-  Turn turn(std::int64_t rounds, std::int64_t ahead);
+  RoundDecision turn(std::int64_t rounds, std::int64_t ahead);
   /// The same, but waits while the turn is `hold`; throws Error(deadline).
-  Turn take_turn(std::int64_t rounds, std::int64_t ahead);
+  RoundDecision take_turn(std::int64_t rounds, std::int64_t ahead);
   /// When `rounds` are made: a checkpoint that take_turn() would ask for.
   bool save_is_due(std::int64_t rounds) const;
   /// The checkpoint that take_turn() asked for has been taken.
@@ -124,7 +122,7 @@ class RunAgreement final : private Protocol {
   void answer(Request what);
   void settle(Request what);
   std::int64_t with_newcomers(std::int64_t round) const;
-  Turn look(std::int64_t rounds, std::int64_t ahead);
+  RoundDecision look(std::int64_t rounds, std::int64_t ahead);
   bool is_due(Request what, std::int64_t rounds) const;
   bool lacks(int rank, Step step) const;
   bool all_have(Step step) const;

@@ -162,28 +162,28 @@ std::optional<std::int64_t> SeatGrowth::entered_in() const {
   return entered_in_;
 }
 
-GrowthTurn SeatGrowth::turn(std::int64_t rounds, std::int64_t ahead) {
+RoundDecision SeatGrowth::turn(std::int64_t rounds, std::int64_t ahead) {
   const auto lock = coordinator_.lock();
   return look(rounds, ahead);
 }
 
-GrowthTurn SeatGrowth::look(std::int64_t rounds, std::int64_t ahead) {
+RoundDecision SeatGrowth::look(std::int64_t rounds, std::int64_t ahead) {
   ahead_ = ahead;
   const auto settled = next();
-  if (settled && rounds >= settled->round) return GrowthTurn::enter;
+  if (settled && rounds >= settled->round) return RoundDecision::enter;
   const std::uint64_t known =
       settled ? settled->number : static_cast<std::uint64_t>(map_.entered());
-  if (growths_.holds(rounds, known)) return GrowthTurn::hold;
+  if (growths_.holds(rounds, known)) return RoundDecision::hold;
   begun_ = rounds;
-  return GrowthTurn::go;
+  return RoundDecision::go;
 }
 
-GrowthTurn SeatGrowth::take_turn(std::int64_t rounds, std::int64_t ahead, Seconds deadline) {
+RoundDecision SeatGrowth::take_turn(std::int64_t rounds, std::int64_t ahead, Seconds deadline) {
   const Deadline limit(deadline);
   auto lock = coordinator_.lock();
   for (;;) {
-    const GrowthTurn turn = look(rounds, ahead);
-    if (turn != GrowthTurn::hold || !map_.has_seat()) return turn;
+    const RoundDecision turn = look(rounds, ahead);
+    if (turn != RoundDecision::hold || !map_.has_seat()) return turn;
     require(!limit.expired(), ErrorKind::deadline,
             "Worker: worker {} waited {:.1f} s in round {} for the others to agree when a worker "
             "joins; look for one that hangs",

@@ -3,7 +3,7 @@
 // a request of a RoundAgreement:
 //
 //   1. request() on any worker: one growth more is wanted. The seat is open, and the lowest free
-//      spare takes it (see Seating). It prepares, and does not train yet.
+//      spare takes it (see SeatAssignment). It prepares, and does not train yet.
 //   2. advance() on each worker, when it sees the spare there: it answers with the last round that
 //      it begins before the growth is settled. That is a little later than the round under way.
 //   3. advance() on the lowest worker that is there: when all have answered, it settles on a round
@@ -23,12 +23,10 @@
 #include <optional>
 
 #include "membership/coordinator.hpp"
-#include "membership/seating.hpp"
+#include "membership/round_agreement.hpp"
+#include "membership/seat_assignment.hpp"
 
 namespace fast::membership {
-
-/// What a worker does next.
-enum class GrowthTurn { go, hold, enter };
 
 /// Throws Error(peer_failed) if a worker has failed.
 void require_nobody_failed(const RankMap& map);
@@ -37,7 +35,7 @@ void require_nobody_failed(const RankMap& map);
 class SeatGrowth {
  public:
   /// Both outlive this. The coordinator's lock guards both.
-  SeatGrowth(Coordinator& coordinator, Seating& seating)
+  SeatGrowth(Coordinator& coordinator, SeatAssignment& seating)
       : coordinator_(coordinator),
         seating_(seating),
         map_(seating.map()),
@@ -67,10 +65,10 @@ class SeatGrowth {
   std::optional<std::int64_t> entered_in() const;
   /// Between rounds, when `rounds` are made. After `go` the worker begins another one. Growths are
   /// settled at least `ahead` rounds later, so that all workers know of them in time.
-  GrowthTurn turn(std::int64_t rounds, std::int64_t ahead);
+  RoundDecision turn(std::int64_t rounds, std::int64_t ahead);
 
   /// The same, but waits while the turn is `hold`; throws Error(deadline).
-  GrowthTurn take_turn(std::int64_t rounds, std::int64_t ahead, Seconds deadline);
+  RoundDecision take_turn(std::int64_t rounds, std::int64_t ahead, Seconds deadline);
   /// Of a spare that begins to train after `rounds` rounds, before it publishes for the next one:
   /// it has entered the growths of these rounds, and answers for a further one. Waits until all
   /// news of the last growth have come, a few seconds at most.
@@ -91,11 +89,11 @@ class SeatGrowth {
   std::int64_t first_round_from(std::int64_t round) const;
   std::optional<NumberedRound> next() const;
   bool try_to_begin(std::int64_t rounds);
-  GrowthTurn look(std::int64_t rounds, std::int64_t ahead);
+  RoundDecision look(std::int64_t rounds, std::int64_t ahead);
   void end_unneeded();
 
   Coordinator& coordinator_;
-  Seating& seating_;
+  SeatAssignment& seating_;
   RankMap& map_;
   RoundAgreement& growths_;
   std::optional<GrowthRounds> allowed_;

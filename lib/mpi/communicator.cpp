@@ -48,7 +48,7 @@ Communicator::Impl::Impl(MPI_Comm owned) : comm(owned) {
 Communicator::Impl::~Impl() {
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (finalized == 0 && !given_up) MPI_Comm_free(&comm);
+  if (finalized == 0 && !without_collectives) MPI_Comm_free(&comm);
 }
 
 Communicator duplicate(const Communicator& communicator, const Deadline& deadline,
@@ -59,7 +59,7 @@ Communicator duplicate(const Communicator& communicator, const Deadline& deadlin
   return Communicator(std::make_shared<Communicator::Impl>(copy));
 }
 
-void Communicator::give_up() const { impl_->given_up = true; }
+void Communicator::disable_collectives() const { impl_->without_collectives = true; }
 
 int Communicator::rank() const { return impl_->rank; }
 int Communicator::size() const { return impl_->size; }

@@ -96,7 +96,7 @@ Environment::Environment(int& argc, char**& argv) {
   require_own_process_manager(world_->size(), library_version().c_str());
   leaving_ = copy_of_world();
   hear_farewells(leaving_.get());
-  tell_children(world_->rank(), world_->size());
+  mark_children(world_->rank(), world_->size());
 }
 
 Environment::~Environment() { depart(); }
@@ -128,9 +128,9 @@ bool Environment::depart() {
     all_ready = false;
   }
   if (!all_ready) {
-    world_->give_up();
-    leaving_->give_up();
-    implementation::tell_process_manager();
+    world_->disable_collectives();
+    leaving_->disable_collectives();
+    implementation::report_process_manager();
     return false;
   }
   world_.reset();

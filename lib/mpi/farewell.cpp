@@ -51,7 +51,7 @@ Request begin_barrier(const Communicator& ranks) {
   return Request(request, "MPI_Ibarrier");
 }
 
-std::vector<Request> tell_all(const Communicator& ranks, int tag) {
+std::vector<Request> send_to_all(const Communicator& ranks, int tag) {
   std::vector<Request> sent;
   for (int rank = 0; rank < ranks.size(); ++rank) {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -103,7 +103,7 @@ bool meet_to_leave(const Communicator& leaving, const Deadline& deadline, bool f
   std::vector<Request> sent;
   if (failed || !wait_and_hear(arrival, Deadline(patience), all)) {
     if (!ended_among(all).empty()) return false;
-    sent = tell_all(leaving, farewell_of(failed));
+    sent = send_to_all(leaving, farewell_of(failed));
     if (!wait_and_hear(arrival, deadline, all)) return false;
   }
   const bool are_heard = std::all_of(

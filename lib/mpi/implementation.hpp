@@ -26,7 +26,7 @@ bool process_manager_has_gone();
 
 /// Tells the process manager that this rank has ended well, where MPI_Finalize would wait for lost
 /// ranks. False if that is not possible.
-bool tell_process_manager();
+bool report_process_manager();
 
 /// How a rank reads the memory of ranks of other hosts.
 enum class Reads {

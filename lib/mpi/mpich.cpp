@@ -120,7 +120,7 @@ bool process_manager_has_gone() {
   return poll(&connection, 1, 0) == 1 && (connection.revents & (POLLHUP | POLLERR)) != 0;
 }
 
-bool tell_process_manager() {
+bool report_process_manager() {
   const int fd = process_manager();
   if (fd < 0 || !send(fd, "cmd=finalize\n")) return false;
   char answer[256];

@@ -72,7 +72,7 @@ void require_own_place() {
   for (const char* name : {launcher_descriptor, launcher_news, launcher_watch}) unsetenv(name);
 }
 
-void tell_children(int rank, int size) {
+void mark_children(int rank, int size) {
   const std::string place =
       fmt::format("{} {} {} {} {}", getpid(), rank, size, manager(), open_at(launcher_descriptor));
   setenv(place_variable, place.c_str(), 1);

@@ -14,6 +14,6 @@ inline constexpr const char* place_variable = "FAST_DECENTRALIZED_PLACE";
 void require_own_place();
 
 /// For what this rank starts from now on. `rank`, `size`: its own.
-void tell_children(int rank, int size);
+void mark_children(int rank, int size);
 
 }  // namespace fast::mpi

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/keep.hpp"
+#include "core/leak_until_exit.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/launcher.hpp"
 #include "mpi/messages.hpp"
@@ -118,14 +118,14 @@ bool PointToPoint::Impl::receive(int rank, std::span<std::byte> into, const Dead
   try {
     is_there = request.wait(deadline, peer);
   } catch (...) {
-    keep_for_good(std::move(arrived));
+    leak_until_exit(std::move(arrived));
     throw;
   }
   if (is_there) {
     std::copy(arrived.begin(), arrived.end(), into.begin());
     spare.push_back(std::move(arrived));
   } else {
-    keep_for_good(std::move(arrived));
+    leak_until_exit(std::move(arrived));
   }
   return is_there;
 }
@@ -138,8 +138,8 @@ PointToPoint::Impl::~Impl() {
     }
   } catch (const Error&) {  // the peer is gone
   }
-  if (!sent.empty()) keep_for_good(messages);
-  for (Sent& one : sent) keep_for_good(std::move(one.bytes));
+  if (!sent.empty()) leak_until_exit(messages);
+  for (Sent& one : sent) leak_until_exit(std::move(one.bytes));
 }
 
 PointToPoint::PointToPoint(const Communicator& communicator, const Deadline& deadline)

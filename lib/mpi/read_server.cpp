@@ -4,7 +4,7 @@
 #include <fast/core/error.hpp>
 #include <utility>
 
-#include "core/keep.hpp"
+#include "core/leak_until_exit.hpp"
 #include "mpi/impl.hpp"
 
 namespace fast::mpi {
@@ -36,8 +36,8 @@ ReadServer::~ReadServer() {
   stop_ = true;
   thread_.join();
   std::erase_if(asked_, [](Asked& one) { return is_over(one.request); });
-  if (!asked_.empty() || !answers_.empty()) keep_for_good(own_);
-  for (Asked& one : asked_) keep_for_good(std::move(one.question));
+  if (!asked_.empty() || !answers_.empty()) leak_until_exit(own_);
+  for (Asked& one : asked_) leak_until_exit(std::move(one.question));
 }
 
 Request ReadServer::get(int rank, std::size_t offset, void* to, int size_bytes) {

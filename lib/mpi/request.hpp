@@ -14,7 +14,7 @@ namespace fast::mpi {
 /// The destructor never blocks on another rank. If the operation is under way, it does this:
 /// - It cancels a receive, which is a local operation, and waits at most `cancel_limit` for MPI.
 /// - It leaves any other operation to MPI, which forbids canceling it. The buffers must then stay
-///   valid until the process ends: call keep_for_good() for them before.
+///   valid until the process ends: call leak_until_exit() for them before.
 class Request {
  public:
   enum class Kind { receive, other };

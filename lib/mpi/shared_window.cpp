@@ -97,7 +97,7 @@ SharedWindow::SharedWindow(const Communicator& host, std::size_t bytes_per_rank,
     parts_.push_back(reinterpret_cast<std::byte*>(address));
   }
   // The system gives zeroed pages; the first to write to them should be their owner.
-  if (!host.impl()->leaves_untouched) std::memset(part(host.rank()), 0, part_bytes - page_bytes);
+  if (!host.impl()->skips_prefault) std::memset(part(host.rank()), 0, part_bytes - page_bytes);
   impl_->rank = host.rank();
   impl_->world_ranks = host.impl()->world_ranks;
   impl_->parts = parts_;

@@ -1,11 +1,11 @@
 #include "nn/inventory.hpp"
 
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/shape.hpp"
 
 namespace fast::nn {
 
-std::string LayerNames::next(const Row& row) {
+std::string LayerNames::next(const LayerEntry& row) {
   return row.prefix == nullptr ? "" : fmt::format("{}{}", row.prefix, ++counts_[row.prefix]);
 }
 
@@ -27,7 +27,7 @@ void Inventory::add(const std::vector<LayerSpec>& layers, const Shape& input) {
 }
 
 void Inventory::add(const LayerSpec& spec, const Shape& input) {
-  const Row& row = row_of(spec);
+  const LayerEntry& row = entry_of(spec);
   name_ = names_.next(row);
   if (row.list_tensors != nullptr) row.list_tensors(spec, input, *this);
 }

@@ -6,13 +6,13 @@
 
 namespace fast::nn {
 
-struct Row;
+struct LayerEntry;
 
 /// Names of layers: "conv1", "conv2", "fc1". Each prefix is counted from 1.
 class LayerNames {
  public:
   /// Empty for a layer without a prefix.
-  std::string next(const Row& row);
+  std::string next(const LayerEntry& row);
 
  private:
   std::map<std::string, int> counts_;

@@ -8,7 +8,7 @@
 #include "core/closest.hpp"
 #include "core/toml.hpp"
 #include "nn/layers/keys.hpp"
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/shape.hpp"
 
 namespace fast::nn {
@@ -160,7 +160,7 @@ LayerSpec LayerReader::layer(const toml::table& table, const SourceLocation& loc
   need(type != nullptr && type->is_string(), location,
        "\"type\" is missing; the name of a layer is required (type = \"dense\")");
   const std::string& name = type->as_string()->get();
-  const Row* row = row_named(name);
+  const LayerEntry* row = entry_named(name);
   need(row != nullptr, location.at(*type),
        "there is no layer \"{}\"{}; docs/reference/layers.md has all", printable(name),
        did_you_mean(name, layer_names()));
@@ -185,7 +185,7 @@ std::vector<LayerSpec> LayerReader::list(const toml::node& node, Shape shape,
          toml_type(entry));
     layers.push_back(layer(*entry.as_table(), location, shape));
     try {
-      shape = row_of(layers.back()).output(layers.back(), shape);
+      shape = entry_of(layers.back()).output(layers.back(), shape);
     } catch (const Error& error) {
       location.layer += fmt::format(" ({})", describe(layers.back()));
       const bool is_first = prefix.empty() && layers.size() == 1;

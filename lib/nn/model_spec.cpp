@@ -3,21 +3,21 @@
 #include <algorithm>
 
 #include "nn/inventory.hpp"
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/shape.hpp"
 
 namespace fast::nn {
 
 std::string describe(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, "x")); }
 
-std::string describe(const LayerSpec& layer) { return row_of(layer).describe(layer); }
+std::string describe(const LayerSpec& layer) { return entry_of(layer).describe(layer); }
 
 std::vector<Shape> shapes_through(const std::vector<LayerSpec>& layers, const Shape& input,
                                   const std::string& where) {
   std::vector<Shape> all{input};
   for (std::size_t i = 0; i < layers.size(); ++i) {
     try {
-      all.push_back(row_of(layers[i]).output(layers[i], all[i]));
+      all.push_back(entry_of(layers[i]).output(layers[i], all[i]));
     } catch (const Error& error) {
       fail(error.kind(), "{}: layer {} ({}): {}", where, i + 1, describe(layers[i]), error.what());
     }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/noise.hpp"
 
 namespace fast::nn {
@@ -11,7 +11,7 @@ template <class T>
 Sequence<T>::Sequence(const std::vector<LayerSpec>& layers, const Shape& input) {
   const std::vector<Shape> in = shapes_through(layers, input);
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const bool relu = row_of(layers[i]).takes_relu && i + 1 < layers.size() &&
+    const bool relu = entry_of(layers[i]).takes_relu && i + 1 < layers.size() &&
                       std::holds_alternative<Relu>(layers[i + 1]);
     append(make_layer<T>(layers[i], in[i], relu), in[i + 1], i);
     if (relu) ++i;

@@ -12,13 +12,13 @@
 namespace fast::options {
 namespace {
 
-bool is_named(const Row& row, const std::string& name) {
+bool is_named(const OptionSpec& row, const std::string& name) {
   return row.name == name ||
          std::find(row.aliases.begin(), row.aliases.end(), name) != row.aliases.end();
 }
 
 /// Why such a text is not a value of the row.
-std::string why_not(const Row& row, const std::string& text, Fit fit) {
+std::string why_not(const OptionSpec& row, const std::string& text, Fit fit) {
   if (!row.names.empty()) {
     const std::vector<std::string_view> names(row.names.begin(), row.names.end());
     return fmt::format("\"{}\" is unknown; choose {}{}", printable(text), row.required,
@@ -36,16 +36,16 @@ std::string dashed(std::string_view name) {
   return result;
 }
 
-std::string Row::text() const { return fmt::format("{}", fmt::join(values(), " ")); }
+std::string OptionSpec::text() const { return fmt::format("{}", fmt::join(values(), " ")); }
 
-Row& OptionTable::add(Row row) {
+OptionSpec& OptionTable::add(OptionSpec row) {
   row.initial = row.values();
   return rows_.emplace_back(std::move(row));
 }
 
-Row& OptionTable::add(std::string_view name, std::vector<std::string>& member,
-                      std::string_view help) {
-  Row row = row_of(name, help, options::text());
+OptionSpec& OptionTable::add(std::string_view name, std::vector<std::string>& member,
+                             std::string_view help) {
+  OptionSpec row = row_of(name, help, options::text());
   row.kind = Kind::list;
   row.required = "a list of texts";
   row.read = [&member](const std::vector<std::string>& texts) { return member = texts, Fit::good; };
@@ -54,29 +54,30 @@ Row& OptionTable::add(std::string_view name, std::vector<std::string>& member,
   return add(std::move(row));
 }
 
-Row* OptionTable::find(std::string_view name) {
+OptionSpec* OptionTable::find(std::string_view name) {
   const std::string wanted = with_underscores(name);
   const auto found = std::find_if(rows_.begin(), rows_.end(),
-                                  [&](const Row& row) { return is_named(row, wanted); });
+                                  [&](const OptionSpec& row) { return is_named(row, wanted); });
   return found == rows_.end() ? nullptr : &*found;
 }
 
-Row& OptionTable::at(std::string_view name) {
-  Row* row = find(name);
+OptionSpec& OptionTable::at(std::string_view name) {
+  OptionSpec* row = find(name);
   require(row != nullptr, ErrorKind::internal, "options: there is no row \"{}\"", name);
   return *row;
 }
 
 std::vector<std::string_view> OptionTable::names() const {
   std::vector<std::string_view> names;
-  for (const Row& row : rows_) {
+  for (const OptionSpec& row : rows_) {
     names.push_back(row.name);
     names.insert(names.end(), row.aliases.begin(), row.aliases.end());
   }
   return names;
 }
 
-void OptionTable::set(Row& row, const std::vector<std::string>& texts, const std::string& where) {
+void OptionTable::set(OptionSpec& row, const std::vector<std::string>& texts,
+                      const std::string& where) {
   Fit fit = Fit::good;
   try {
     fit = row.read(texts);
@@ -90,7 +91,7 @@ void OptionTable::set(Row& row, const std::vector<std::string>& texts, const std
 }
 
 void OptionTable::check_needs() const {
-  for (const Row& row : rows_) {
+  for (const OptionSpec& row : rows_) {
     if (row.given_at.empty()) continue;
     for (const Need& need : row.needs) {
       require(need.met(), ErrorKind::argument, "{}: without effect in this run: {}", row.given_at,
@@ -100,7 +101,7 @@ void OptionTable::check_needs() const {
 }
 
 void OptionTable::check_values(std::string_view who) const {
-  for (const Row& row : rows_) {
+  for (const OptionSpec& row : rows_) {
     require(row.holds(), ErrorKind::argument, "{}: {} {}; {} is required", who, row.name,
             row.text(), row.required);
   }
@@ -108,7 +109,7 @@ void OptionTable::check_values(std::string_view who) const {
 
 std::string OptionTable::agreement() const {
   std::string lines;
-  for (const Row& row : rows_) {
+  for (const OptionSpec& row : rows_) {
     if (row.must_agree) lines += fmt::format("{} {}\n", row.name, row.text());
   }
   return lines;

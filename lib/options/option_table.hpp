@@ -14,7 +14,7 @@
 
 namespace fast::options {
 
-/// What stands among Row::offers for the names of files and of directories.
+/// What stands among OptionSpec::offers for the names of files and of directories.
 inline constexpr std::string_view files = "<file>", directories = "<directory>";
 
 /// A condition under which an option has an effect.
@@ -24,7 +24,7 @@ struct Need {
 };
 
 /// One option, bound to its member.
-struct Row {
+struct OptionSpec {
   std::string name;   ///< "suspect_after"
   std::string group;  ///< "faults"
   std::string help;
@@ -45,12 +45,12 @@ struct Row {
   std::function<bool()> holds;                       ///< the present value is allowed
   std::vector<std::string> initial{};                ///< the default's values()
 
-  Row& also(std::string_view alias) { return aliases.emplace_back(alias), *this; }
-  Row& offer(std::vector<std::string> words) { return offers = std::move(words), *this; }
-  Row& agreed() { return must_agree = true, *this; }
-  Row& internal() { return is_internal = true, *this; }
-  Row& command_line_only() { return on_command_line = true, *this; }
-  Row& only_if(std::function<bool()> met, std::string_view why) {
+  OptionSpec& also(std::string_view alias) { return aliases.emplace_back(alias), *this; }
+  OptionSpec& offer(std::vector<std::string> words) { return offers = std::move(words), *this; }
+  OptionSpec& agreed() { return must_agree = true, *this; }
+  OptionSpec& internal() { return is_internal = true, *this; }
+  OptionSpec& command_line_only() { return on_command_line = true, *this; }
+  OptionSpec& only_if(std::function<bool()> met, std::string_view why) {
     return needs.push_back({std::move(met), std::string(why)}), *this;
   }
   /// The values in one text; empty when there are none.
@@ -69,8 +69,8 @@ class OptionTable {
   void group(std::string_view name) { group_ = name; }
 
   template <class T>
-  Row& add(std::string_view name, T& member, const Value<T>& value, std::string_view help) {
-    Row row = row_of(name, help, value);
+  OptionSpec& add(std::string_view name, T& member, const Value<T>& value, std::string_view help) {
+    OptionSpec row = row_of(name, help, value);
     row.read = [&member, parse = value.parse](const std::vector<std::string>& texts) {
       return parse(texts.back(), member);
     };
@@ -82,22 +82,22 @@ class OptionTable {
     return add(std::move(row));
   }
   /// An option that may be given several times.
-  Row& add(std::string_view name, std::vector<std::string>& member, std::string_view help);
-  Row& add(std::string_view name, bool& member, std::string_view help) {
+  OptionSpec& add(std::string_view name, std::vector<std::string>& member, std::string_view help);
+  OptionSpec& add(std::string_view name, bool& member, std::string_view help) {
     return add(name, member, flag(), help);
   }
 
-  const std::list<Row>& rows() const { return rows_; }
+  const std::list<OptionSpec>& rows() const { return rows_; }
   /// By a name or an alias; - and _ are the same letter. Null: there is none.
-  Row* find(std::string_view name);
+  OptionSpec* find(std::string_view name);
   /// A row that is there.
-  Row& at(std::string_view name);
+  OptionSpec& at(std::string_view name);
   /// Names and aliases of all rows.
   std::vector<std::string_view> names() const;
 
   /// Sets the member. Throws Error(argument), which begins with `where`, for a value that is not
   /// allowed.
-  void set(Row& row, const std::vector<std::string>& texts, const std::string& where);
+  void set(OptionSpec& row, const std::vector<std::string>& texts, const std::string& where);
   /// Throws Error(argument) for an option that was given and has no effect.
   void check_needs() const;
   /// Throws Error(argument), which begins with `who`, for a member that has a value that is not
@@ -108,8 +108,8 @@ class OptionTable {
 
  private:
   template <class T>
-  Row row_of(std::string_view name, std::string_view help, const Value<T>& value) const {
-    Row row;
+  OptionSpec row_of(std::string_view name, std::string_view help, const Value<T>& value) const {
+    OptionSpec row;
     row.name = name;
     row.group = group_;
     row.help = help;
@@ -118,10 +118,10 @@ class OptionTable {
     row.names = value.names;
     return row;
   }
-  Row& add(Row row);
+  OptionSpec& add(OptionSpec row);
 
   std::string group_;
-  std::list<Row> rows_;  // places stay
+  std::list<OptionSpec> rows_;  // places stay
 };
 
 /// "suspect-after", as command lines and configuration files have it.

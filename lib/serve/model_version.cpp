@@ -10,7 +10,7 @@
 #include <fast/core/message.hpp>
 #include <fast/nn/loss.hpp>
 #include <fast/nn/model_file.hpp>
-#include <fast/train/model_note.hpp>
+#include <fast/train/model_metadata.hpp>
 #include <numeric>
 
 #include "nn/shape.hpp"

@@ -4,7 +4,7 @@
 #include <fast/nn/loss.hpp>
 #include <fast/nn/model_spec.hpp>
 #include <fast/train/checkpoint.hpp>
-#include <fast/train/model_note.hpp>
+#include <fast/train/model_metadata.hpp>
 
 #include <optional>
 #include <string>
@@ -13,7 +13,7 @@
 namespace fast::serve {
 
 /// A missing one means that the weights do not say it.
-using Note = std::optional<train::ModelNote>;
+using Note = std::optional<train::ModelMetadata>;
 
 /// The parameters and buffers of a file, in its memory.
 std::vector<TensorView> views_of(const train::Safetensors& file);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <fast/core/message.hpp>
-#include <fast/train/model_note.hpp>
+#include <fast/train/model_metadata.hpp>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -7,7 +7,7 @@
 #include <exception>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
-#include <fast/train/model_note.hpp>
+#include <fast/train/model_metadata.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
 

@@ -51,7 +51,7 @@ RunLog::Beginning beginning_of(const RunPlan& plan, bool is_spare) {
 /// the run grew for the last time. If it is not known when that was, only those of the present
 /// epoch are known.
 void note_left_out(const RunPlan& plan, std::int64_t count, const WorkerStats& stats,
-                   const RunPosition& position, TrainingBatches& batches) {
+                   const TrainingCursor& position, TrainingBatches& batches) {
   const membership::SeatGrowth& growth = plan.members->growth();
   if (plan.members->map().entered() == 0)
     return batches.note_left_out(count, position.epoch(), position.round());
@@ -67,7 +67,7 @@ void note_left_out(const RunPlan& plan, std::int64_t count, const WorkerStats& s
 /// What was left out on this seat before the last worker there, and spares have not made up for.
 /// Not in a run that has grown: the batches of before were others. Returns how many there are.
 std::int64_t note_left_out_before(const RunPlan& plan, const WorkerStats& stats,
-                                  const RunPosition& position, TrainingBatches& batches) {
+                                  const TrainingCursor& position, TrainingBatches& batches) {
   const membership::RankMap& map = plan.members->map();
   if (map.entered() > 0) return 0;
   std::int64_t count = 0;
@@ -81,7 +81,7 @@ std::int64_t note_left_out_before(const RunPlan& plan, const WorkerStats& stats,
 
 /// A spare that has taken a seat: what the workers before it left out is made up for, and what both
 /// may have used is counted.
-void note_predecessor(const RunPlan& plan, const WorkerStats& stats, const RunPosition& position,
+void note_predecessor(const RunPlan& plan, const WorkerStats& stats, const TrainingCursor& position,
                       TrainingBatches& batches) {
   const std::int64_t left_out = stats.joined_at - stats.predecessor_rounds;
   const bool can_make_up = !plan.rotates();
@@ -101,7 +101,7 @@ void note_predecessor(const RunPlan& plan, const WorkerStats& stats, const RunPo
 
 /// A spare that has a seat comes to the run's place.
 void come_to_seat(const RunPlan& plan, RunAgreement& agreement, Resume& resume,
-                  RunPosition& position, const Replica& replica) {
+                  TrainingCursor& position, const Replica& replica) {
   std::optional<NumberedRound> next;
   if (plan.members->map().entered() > 0) next = agreement.next_epoch(replica.worker().round());
   resume.join(next);
@@ -134,7 +134,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
   }
   Evaluator evaluator(replica, plan.data.normalization, plan.options.batch_size);
   BestModel best(plan, replica, evaluator);
-  RunPosition position(batches->rounds(), batches->stream_order());
+  TrainingCursor position(batches->rounds(), batches->stream_order());
   Balancer balancer(plan, *batches, replica);
   RunState state(replica, best, position, balancer);
   Resume resume(plan, std::move(resume_point), replica, state);
@@ -144,7 +144,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
   if (plan.options.stream) begin_stream(plan, position, *batches->stream_order());
   balancer.start();
   if (is_spare) note_predecessor(plan, replica.worker().stats(), position, *batches);
-  look_over(plan, worker_options(plan.options).algorithm.traits(), is_spare);
+  complete_overview(plan, worker_options(plan.options).algorithm.traits(), is_spare);
   look_at_training(plan, replica.layout().parameter_count(), batches->rounds());
   const bool joins = beginning_of(plan, is_spare) == RunLog::Beginning::joins;
   RunCheckpoint checkpoint(plan, agreement, state, std::move(files.checkpoints), joins);
@@ -161,7 +161,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
     agreement.spread_news();
   }
   if (figures.left || !plan.group.has_seat()) {
-    plan.group.give_up();
+    plan.group.disable_collectives();
     Summary summary;
     summary.has_left = figures.left;
     return summary;

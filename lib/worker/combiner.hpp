@@ -11,9 +11,9 @@ namespace fast::worker {
 class Combiner {
  public:
   virtual ~Combiner() = default;
-  /// Makes the new weights and, where Setting::fused(), the next publication. `arrivals` become
-  /// those that were used. False when a neighbor has gone on without this worker: it wrote to what
-  /// was being read.
+  /// Makes the new weights and, where WorkerConfig::fused(), the next publication. `arrivals`
+  /// become those that were used. False when a neighbor has gone on without this worker: it wrote
+  /// to what was being read.
   virtual bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                        const algorithm::RoundInfo& info) = 0;
   /// In the coming round, rules that remember neighbors are in that epoch or in a newer one.

@@ -24,7 +24,7 @@ inline bool reads_neighbors(const algorithm::RuleTraits& traits, std::int64_t ro
 }
 
 /// What a worker was made with. It does not change.
-struct Setting {
+struct WorkerConfig {
   Group group;
   WorkerOptions options;
   algorithm::RuleTraits traits;
@@ -72,7 +72,7 @@ struct Progress {
 
 /// References to what all parts of a worker use. The owner outlives the parts.
 struct Context {
-  const Setting& setting;
+  const WorkerConfig& setting;
   Progress& progress;
   Exchange& exchange;
   combine::Mixer& mixer;
@@ -80,12 +80,12 @@ struct Context {
   const WorkerOptions& options() const { return setting.options; }
   int rank() const { return setting.group.rank(); }
   /// Tells the observer of the latest publication, which was published after `at`.
-  void tell_published(Clock::time_point at) const {
+  void report_published(Clock::time_point at) const {
     if (!options().observer) return;
     options().observer->on_message({MessageEvent::Kind::published, rank(), rank(),
                                     exchange.sequence(), progress.stats.rounds, 0, true, at});
   }
-  void tell_about_itself(PeerEvent::Kind kind) const {
+  void report_own_event(PeerEvent::Kind kind) const {
     if (!options().observer) return;
     options().observer->on_peer({kind, rank(), rank(), progress.stats.rounds, Clock::now()});
   }

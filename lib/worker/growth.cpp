@@ -10,8 +10,8 @@
 namespace fast::worker {
 namespace {
 
-using membership::GrowthTurn;
 using membership::NumberedRound;
+using membership::RoundDecision;
 
 constexpr double epochs_per_growth = 1e9;
 /// Within this time all workers hear of a growth, mostly.
@@ -70,7 +70,8 @@ std::int64_t Growth::rounds_ahead() {
 
 /// The topology of a run that has grown so often, from that combination on.
 void Growth::change(int growths, std::int64_t from) {
-  const Wired wired = wiring_.of(members_->map().founders() + growths, worker_.options());
+  const ResolvedTopology wired =
+      wiring_.of(members_->map().founders() + growths, worker_.options());
   plan_.change(wired.schedule, from, wired.weights.rule, wired.weights.lazy);
   prepared_ = growths;
 }
@@ -99,10 +100,10 @@ void Growth::prepare(std::int64_t rounds) {
 bool Growth::look_around() {
   hear_launcher();
   const std::int64_t rounds = worker_.progress.stats.rounds;
-  const GrowthTurn turn =
+  const RoundDecision turn =
       members_->growth().take_turn(rounds, rounds_ahead(), worker_.options().deadline);
   prepare(rounds);
-  if (turn != GrowthTurn::enter) return false;
+  if (turn != RoundDecision::enter) return false;
   members_->growth().enter();
   return true;
 }

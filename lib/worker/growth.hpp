@@ -9,7 +9,7 @@
 #include "membership/members.hpp"
 #include "worker/context.hpp"
 #include "worker/round_plan.hpp"
-#include "worker/start/wiring.hpp"
+#include "worker/start/topology_config.hpp"
 
 namespace fast::worker {
 
@@ -22,7 +22,7 @@ int growths_before(double epoch);
 class Growth {
  public:
   /// `members` may be null: then the run does not grow.
-  Growth(const Context& context, Wiring wiring, RoundPlan& plan,
+  Growth(const Context& context, TopologyConfig wiring, RoundPlan& plan,
          std::shared_ptr<membership::Members> members)
       : worker_(context), wiring_(std::move(wiring)), plan_(plan), members_(std::move(members)) {}
 
@@ -46,7 +46,7 @@ class Growth {
   std::int64_t rounds_ahead();
 
   Context worker_;
-  Wiring wiring_;
+  TopologyConfig wiring_;
   RoundPlan& plan_;
   std::shared_ptr<membership::Members> members_;
   int heard_ = 0;     ///< requests of the launcher

@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "worker/context.hpp"
-#include "worker/entry.hpp"
 #include "worker/global_average.hpp"
 #include "worker/growth.hpp"
-#include "worker/lag.hpp"
+#include "worker/lag_detector.hpp"
 #include "worker/mean_model.hpp"
+#include "worker/membership_view.hpp"
 #include "worker/model_reader.hpp"
 #include "worker/participation.hpp"
 #include "worker/publisher.hpp"
@@ -17,9 +17,9 @@
 #include "worker/reduction.hpp"
 #include "worker/round.hpp"
 #include "worker/round_plan.hpp"
-#include "worker/start/preparation.hpp"
-#include "worker/start/wiring.hpp"
-#include "worker/survivors.hpp"
+#include "worker/start/link_builder.hpp"
+#include "worker/start/topology_config.hpp"
+#include "worker/worker_start.hpp"
 #include "worker/worker_state.hpp"
 
 namespace fast {
@@ -27,12 +27,12 @@ namespace fast {
 /// The parts refer to each other, so it stays in place.
 struct Worker::Impl {
   /// Collective. All that has to agree has been checked.
-  Impl(const Group& group, const worker::Agreed& agreed, worker::Ready ready);
+  Impl(const Group& group, const worker::StartupConfig& agreed, worker::WorkerParts ready);
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   /// The same, with the wait of a spare, which tries one seat after the other. Null in a spare that
   /// was not needed.
-  static std::unique_ptr<Impl> make(const Group& group, const worker::Agreed& agreed);
+  static std::unique_ptr<Impl> make(const Group& group, const worker::StartupConfig& agreed);
 
   void begin_round();
   void end_round(const StepOptions& options);
@@ -43,12 +43,12 @@ struct Worker::Impl {
   void finish();
   /// Throws Error(argument) after finish(), and after a failure.
   void require_in_training(std::string_view call) const;
-  /// See Survivors::own_part().
+  /// See MembershipView::own_part().
   std::vector<int> own_part() const { return survivors.own_part(participation.has_ended()); }
 
   std::unique_ptr<combine::Mixer> mixer;
-  worker::Setting setting;
-  worker::Wiring wiring;                    ///< as the program has asked at the start
+  worker::WorkerConfig setting;
+  worker::TopologyConfig wiring;            ///< as the program has asked at the start
   std::shared_ptr<worker::RoundPlan> plan;  ///< shared with the exchange's edge plan
   Link link;
   std::shared_ptr<worker::RoundEvents> events;  ///< of `link`; null: nobody observes
@@ -56,11 +56,11 @@ struct Worker::Impl {
   worker::Context context;
   worker::Publisher publisher;
   worker::ModelReader reader;
-  worker::Lag lag;
+  worker::LagDetector lag;
   worker::Round round;
   worker::Recovery recovery;
   std::optional<worker::GlobalAverage> average;  ///< where the rule averages over all workers
-  worker::Survivors survivors;
+  worker::MembershipView survivors;
   worker::Growth growth;
   worker::WorkerState state;
   worker::MeanModel mean;
@@ -70,14 +70,14 @@ struct Worker::Impl {
   bool rotates = false;  ///< the weights live in slots (RotatingArena)
 
  private:
-  static std::unique_ptr<Impl> try_seats(const Group& group, const worker::Agreed& agreed,
-                                         worker::Preparation& preparation,
-                                         std::optional<worker::Ready> ready);
+  static std::unique_ptr<Impl> try_seats(const Group& group, const worker::StartupConfig& agreed,
+                                         worker::LinkBuilder& builder,
+                                         std::optional<worker::WorkerParts> ready);
   void open_average();
   void enter(const std::optional<membership::SeatOffer>& offer);
   void note_round();
   void grow();
-  void begin_for_other_weights();
+  void reset_rule_state();
   void count_republished();
   void rejoin();
   void combine(const algorithm::RoundInfo& info);

@@ -57,7 +57,7 @@ bool Participation::abandon() noexcept {
 /// The others go on as if they had no such spare.
 void Participation::vacate() noexcept {
   members_->release();
-  worker_.setting.group.give_up();
+  worker_.setting.group.disable_collectives();
   mpi::notify_launcher(mpi::LauncherNote::lost_seat);
 }
 

@@ -34,7 +34,7 @@ void Publisher::publish(const algorithm::RoundInfo& info) {
   require_finite(worker_, worker_.mixer.is_finite());
   const auto at = Clock::now();
   exchange.publish(info.round, worker_.setting.traits.messages.weights_apart);
-  if (sends) worker_.tell_published(at);
+  if (sends) worker_.report_published(at);
   worker_.progress.sent = sends;
 }
 
@@ -47,7 +47,7 @@ void Publisher::publish_weights() {
   const auto at = Clock::now();
   worker_.exchange.publish(exact ? no_round : worker_.progress.combinations,
                            next.weights != nullptr);
-  worker_.tell_published(at);
+  worker_.report_published(at);
   worker_.exchange.flush();
 }
 

@@ -66,7 +66,7 @@ void Recovery::rejoin(Publisher& publisher, std::int64_t furthest, const ComeTo&
   --progress.combinations;
   progress.stats.rounds += behind * worker_.setting.steps() - 1;
   ++progress.stats.rejoined;
-  worker_.tell_about_itself(PeerEvent::Kind::rejoined);
+  worker_.report_own_event(PeerEvent::Kind::rejoined);
   worker_.warn(
       fmt::format("worker {}: was {} rounds behind its neighbors and has taken over their average",
                   worker_.rank(), behind * worker_.setting.steps()));
@@ -186,7 +186,7 @@ void Recovery::heal() {
           "try a smaller learning rate",
           worker_.rank(), worker_.progress.stats.rounds);
   ++worker_.progress.stats.healed;
-  worker_.tell_about_itself(PeerEvent::Kind::healed);
+  worker_.report_own_event(PeerEvent::Kind::healed);
   if (worker_.options().on_healed) worker_.options().on_healed();
 }
 

@@ -5,9 +5,9 @@
 #include <functional>
 #include <vector>
 
-#include "membership/seating.hpp"
+#include "membership/seat_assignment.hpp"
 #include "worker/context.hpp"
-#include "worker/lag.hpp"
+#include "worker/lag_detector.hpp"
 #include "worker/model_reader.hpp"
 #include "worker/publisher.hpp"
 
@@ -22,8 +22,8 @@ class Recovery {
   using ComeTo = std::function<int(std::int64_t rounds)>;
 
   /// This worker was left behind in its round. It adopts the average of its neighbors and goes on
-  /// from round `furthest` (see Lag). The rounds between count as made. The caller counts the
-  /// present round afterwards, so both counters end one below it. Throws Error(deadline) if no
+  /// from round `furthest` (see LagDetector). The rounds between count as made. The caller counts
+  /// the present round afterwards, so both counters end one below it. Throws Error(deadline) if no
   /// neighbor can be read.
   void rejoin(Publisher& publisher, std::int64_t furthest, const ComeTo& come_to);
   /// This worker was a spare and takes the seat of a worker that is gone. It adopts the average of

@@ -9,7 +9,7 @@ namespace fast::worker {
 namespace {
 
 bool only_averages(const Context& worker) {
-  const Setting& setting = worker.setting;
+  const WorkerConfig& setting = worker.setting;
   return setting.exact() && setting.traits.plain_average && setting.fused() &&
          setting.shape.scalars == 0 && !setting.options.accelerator &&
          setting.options.codec.kind == codec::Kind::identity &&
@@ -23,7 +23,7 @@ bool any_arriving(const std::vector<Arrival>& arrivals) {
 
 }  // namespace
 
-Round::Round(const Context& context, RoundPlan& plan, Lag& lag, Publisher& publisher)
+Round::Round(const Context& context, RoundPlan& plan, LagDetector& lag, Publisher& publisher)
     : worker_(context),
       plan_(plan),
       lag_(lag),
@@ -103,7 +103,7 @@ void Round::commit(const algorithm::RoundInfo& info) {
     if (worker_.setting.fused()) worker_.exchange.publish(info.round + 1);
   }
   if (worker_.setting.fused()) {
-    worker_.tell_published(at);
+    worker_.report_published(at);
   } else if (worker_.setting.before_step()) {
     publisher_.publish({.round = info.round + 1, .learning_rate = info.learning_rate});
   }
@@ -127,11 +127,11 @@ void Round::count_reads(const std::vector<Arrival>& arrivals, const MixingRow& r
         std::max<std::int64_t>(0, worker_.progress.combinations - arrival.round);
     const auto last = static_cast<std::int64_t>(stats.ages.size()) - 1;
     ++stats.ages[static_cast<std::size_t>(std::min(age, last))];
-    if (worker_.options().observer) tell_read(arrival, age);
+    if (worker_.options().observer) report_read(arrival, age);
   }
 }
 
-void Round::tell_read(const Arrival& arrival, std::int64_t age) const {
+void Round::report_read(const Arrival& arrival, std::int64_t age) const {
   worker_.options().observer->on_message({MessageEvent::Kind::read, worker_.rank(), arrival.worker,
                                           arrival.sequence, worker_.progress.stats.rounds, age,
                                           arrival.fresh, Clock::now()});

@@ -7,14 +7,14 @@
 
 #include "combine/plain_average.hpp"
 #include "worker/combiner.hpp"
-#include "worker/lag.hpp"
+#include "worker/lag_detector.hpp"
 #include "worker/publisher.hpp"
 
 namespace fast::worker {
 
 class Round {
  public:
-  Round(const Context& context, RoundPlan& plan, Lag& lag, Publisher& publisher);
+  Round(const Context& context, RoundPlan& plan, LagDetector& lag, Publisher& publisher);
 
   /// Before the user's step: begins to fetch what can be fetched already.
   void begin();
@@ -38,13 +38,13 @@ class Round {
   /// Without a Combiner.
   bool averages() const { return average_ && !worker_.mixer.takes_updates(); }
   void commit(const algorithm::RoundInfo& info);
-  void tell_read(const Arrival& arrival, std::int64_t age) const;
+  void report_read(const Arrival& arrival, std::int64_t age) const;
   void count_reads(const std::vector<Arrival>& arrivals, const MixingRow& row);
   void count_sent(bool sent, std::size_t readers);
 
   Context worker_;
   RoundPlan& plan_;
-  Lag& lag_;
+  LagDetector& lag_;
   Publisher& publisher_;
   std::unique_ptr<Combiner> combiner_;
   std::optional<combine::PlainAverage> average_;  ///< where the rule and the model allow it

@@ -20,7 +20,8 @@ namespace {
 
 constexpr auto resuming = "Worker: resuming";
 
-std::unique_ptr<Reducer> open_reducer(const Setting& setting, const std::shared_ptr<Peers>& peers,
+std::unique_ptr<Reducer> open_reducer(const WorkerConfig& setting,
+                                      const std::shared_ptr<Peers>& peers,
                                       const std::shared_ptr<RoundEvents>& events,
                                       std::size_t size_bytes) {
   ExchangeOptions options = exchange_options(setting.options);
@@ -51,7 +52,7 @@ bool is_active(const std::unique_ptr<Impl>& impl) {
   return impl && impl->participation.is_active();
 }
 
-void tell_step(const Context& worker, Clock::time_point began) {
+void report_step(const Context& worker, Clock::time_point began) {
   const Clock::time_point now = Clock::now();
   worker.progress.stats.step_s += Seconds(now - began).count();
   if (!worker.options().observer) return;
@@ -60,7 +61,7 @@ void tell_step(const Context& worker, Clock::time_point began) {
 }
 
 /// Nobody else reports it. Does not throw.
-void tell_failed_end(const WorkerOptions& options, const std::exception& failure) noexcept {
+void report_failed_end(const WorkerOptions& options, const std::exception& failure) noexcept {
   try {
     if (options.log) options.log(LogLevel::error, message_of(failure));
   } catch (const std::exception&) {  // the program's log function
@@ -72,7 +73,7 @@ void tell_failed_end(const WorkerOptions& options, const std::exception& failure
 void leave_empty(const Group& group, const WorkerOptions& options) {
   const auto leave = [&] {
     exchange::members_of(group)->release();
-    group.give_up();
+    group.disable_collectives();
   };
   try {
     throw;
@@ -101,7 +102,8 @@ void rethrow_as_failed(bool first) {
 
 }  // namespace worker
 
-Worker::Impl::Impl(const Group& group, const worker::Agreed& agreed, worker::Ready ready)
+Worker::Impl::Impl(const Group& group, const worker::StartupConfig& agreed,
+                   worker::WorkerParts ready)
     : mixer(std::move(ready.mixer)),
       setting{group, agreed.options, agreed.options.algorithm.traits(), ready.shape,
               exchange::members_of(group)},
@@ -125,12 +127,13 @@ Worker::Impl::Impl(const Group& group, const worker::Agreed& agreed, worker::Rea
   enter(ready.offer);
 }
 
-std::unique_ptr<Worker::Impl> Worker::Impl::make(const Group& group, const worker::Agreed& agreed) {
-  worker::Preparation preparation(group, agreed);
-  std::optional<worker::Ready> ready = preparation.make();
+std::unique_ptr<Worker::Impl> Worker::Impl::make(const Group& group,
+                                                 const worker::StartupConfig& agreed) {
+  worker::LinkBuilder builder(group, agreed);
+  std::optional<worker::WorkerParts> ready = builder.make();
   const bool is_spare = !ready || ready->offer.has_value();
   try {
-    return try_seats(group, agreed, preparation, std::move(ready));
+    return try_seats(group, agreed, builder, std::move(ready));
   } catch (...) {
     if (!is_spare) throw;
     worker::leave_empty(group, agreed.options);
@@ -139,27 +142,27 @@ std::unique_ptr<Worker::Impl> Worker::Impl::make(const Group& group, const worke
 }
 
 std::unique_ptr<Worker::Impl> Worker::Impl::try_seats(const Group& group,
-                                                      const worker::Agreed& agreed,
-                                                      worker::Preparation& preparation,
-                                                      std::optional<worker::Ready> ready) {
+                                                      const worker::StartupConfig& agreed,
+                                                      worker::LinkBuilder& builder,
+                                                      std::optional<worker::WorkerParts> ready) {
   while (ready) {
-    if (ready->offer) preparation.fill(*ready);
+    if (ready->offer) builder.fill(*ready);
     auto impl = std::make_unique<Impl>(group, agreed, std::move(*ready));
     if (impl->entered == worker::Entered::trains) return impl;
     if (impl->entered == worker::Entered::not_needed) {
       impl.reset();
-      preparation.leave();
+      builder.leave();
       return nullptr;
     }
     Link link = std::move(impl->link);
     impl.reset();
-    ready = preparation.make_again(std::move(link));
+    ready = builder.make_again(std::move(link));
   }
   return nullptr;
 }
 
 void Worker::Impl::enter(const std::optional<membership::SeatOffer>& offer) {
-  worker::Entry entry(context, *link.peers, setting.members, publisher, reader, recovery);
+  worker::WorkerStart entry(context, *link.peers, setting.members, publisher, reader, recovery);
   if (!offer) {
     open_average();
     try {
@@ -213,7 +216,7 @@ void Worker::Impl::end_round(const StepOptions& options) {
   if (!participation.keeps_seat()) return;
   require_in_training("end_round");
   if (const auto began = std::exchange(step_began, std::nullopt))
-    worker::tell_step(context, *began);
+    worker::report_step(context, *began);
   require(!setting.traits.step.needs_learning_rate || options.learning_rate > 0,
           ErrorKind::argument,
           "Worker: algorithm {} divides by the learning rate, which was given as {}; pass it with "
@@ -291,17 +294,17 @@ void Worker::Impl::set_schedule(const TopologyRule& rule) {
           "Worker: set_schedule with algorithm {} at staleness {}, whose messages are running sums "
           "over edges that stay; make a new Worker",
           setting.traits.name, setting.options.staleness);
-  const worker::Wiring wanted{rule, wiring.weights, wiring.lazy};
-  const worker::Wired wired = wanted.of(setting.group.size(), setting.options);
+  const worker::TopologyConfig wanted{rule, wiring.weights, wiring.lazy};
+  const worker::ResolvedTopology wired = wanted.of(setting.group.size(), setting.options);
   wired.check_row(context.rank());
   plan->change(wired.schedule, progress.combinations, wired.weights.rule, wired.weights.lazy);
   if (!wired.weights.notice.empty() && context.rank() == 0) context.warn(wired.weights.notice);
-  begin_for_other_weights();
+  reset_rule_state();
 }
 
 /// On all workers between the same rounds. What they hold of each other is a sum with the weights
 /// of before.
-void Worker::Impl::begin_for_other_weights() {
+void Worker::Impl::reset_rule_state() {
   if (setting.remembers_weights()) round.begin_epoch(mixer->scalars().epoch() + 1);
 }
 
@@ -321,7 +324,7 @@ void Worker::Impl::restore(const std::vector<TensorView>& saved) {
                     "are not those of the saved state; the rule restarts without its saved state",
                     setting.traits.name));
   }
-  begin_for_other_weights();
+  reset_rule_state();
 }
 
 void Worker::Impl::require_in_training(std::string_view call) const {
@@ -353,7 +356,7 @@ Worker::~Worker() {
   try {
     finish();
   } catch (const std::exception& error) {
-    if (abandon()) worker::tell_failed_end(impl_->setting.options, error);
+    if (abandon()) worker::report_failed_end(impl_->setting.options, error);
   }
 }
 

@@ -167,7 +167,7 @@ void WorkerState::restore_message(const std::vector<TensorView>& saved) {
   if (next.weights != nullptr) worker_.mixer.memory().copy_weights_to(next.weights);
   const auto at = Clock::now();
   worker_.exchange.publish(worker_.progress.combinations, next.weights != nullptr);
-  worker_.tell_published(at);
+  worker_.report_published(at);
 }
 
 }  // namespace fast::worker

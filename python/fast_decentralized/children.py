@@ -13,7 +13,7 @@ from . import _core
 PLACE = "FAST_DECENTRALIZED_PLACE"  # a rank's process, rank and size, and more that the library looks at
 
 
-def tell_place(place: str) -> None:
+def report_place(place: str) -> None:
     """To processes that this rank starts with os.environ. Others have the variable of the library already."""
     os.environ[PLACE] = place
 

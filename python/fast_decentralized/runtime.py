@@ -74,7 +74,7 @@ def mpi() -> _core.Mpi:
                 torchrun.join()
                 _mpi = _core.Mpi()
                 _world = _mpi.world()
-                children.tell_place(_mpi.place)
+                children.report_place(_mpi.place)
                 reports.set_place(_mpi.rank, _mpi.size)
             finally:  # an error of all ranks is printed by one of them
                 _watch()
@@ -208,7 +208,7 @@ def remember_group(group: _core.Group) -> None:
 def _give_up_changed_groups() -> None:
     for group in _groups:
         if group.replaced() or group.joined():
-            group.give_up()
+            group.disable_collectives()
     _groups.clear()
 
 

@@ -11,7 +11,7 @@
 #include "bindings.hpp"
 #include "exchange/group_impl.hpp"
 #include "membership/gossip.hpp"
-#include "membership/ticker.hpp"
+#include "membership/periodic_thread.hpp"
 
 namespace fast::python {
 namespace {
@@ -29,7 +29,7 @@ class Board {
               GroupImpl::of(group).open_datagrams(region_.parts.size() * format.size_bytes(),
                                                   Deadline(deadline))) {
     if (news_.has_other_hosts())
-      ticker_ = std::make_unique<membership::Ticker>([this](Seconds) { return tick(); });
+      thread_ = std::make_unique<membership::PeriodicThread>([this](Seconds) { return tick(); });
   }
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
@@ -58,8 +58,8 @@ class Board {
 
   Region region_;
   membership::RecordBoard records_;
-  membership::Gossip news_;                     ///< the ticker's
-  std::unique_ptr<membership::Ticker> ticker_;  ///< declared last; null on one host
+  membership::Gossip news_;                             ///< the ticker's
+  std::unique_ptr<membership::PeriodicThread> thread_;  ///< declared last; null on one host
 };
 
 }  // namespace

@@ -125,7 +125,7 @@ void bind_group(nb::module_& module) {
       .def("joined", &Group::joined, Release(),
            "Workers that have joined since training began. No call is collective any more if "
            "there is one.")
-      .def("give_up", &Group::give_up, Release(),
+      .def("give_up", &Group::disable_collectives, Release(),
            "Workers are gone for good, or have joined: no collective call is made any more, nor "
            "at the end. The end of the program does it, too.");
 

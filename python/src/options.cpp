@@ -17,8 +17,8 @@
 namespace fast::python {
 namespace {
 
+using options::OptionSpec;
 using options::OptionTable;
-using options::Row;
 
 struct Table {
   WorkerOptions worker;
@@ -31,7 +31,7 @@ struct Table {
 };
 
 void set(OptionTable& table, const std::string& name, const std::vector<std::string>& texts) {
-  Row* row = table.find(name);
+  OptionSpec* row = table.find(name);
   require(row != nullptr, ErrorKind::argument, "option \"{}\" is unknown; choose {}{}", name,
           fmt::join(table.names(), ", "), did_you_mean(name, table.names()));
   table.set(*row, texts, "option " + name);
@@ -83,7 +83,7 @@ const char* kind_name(options::Kind kind) {
 nb::list worker_options() {
   Table all;
   nb::list rows;
-  for (const Row& row : all.table.rows()) {
+  for (const OptionSpec& row : all.table.rows()) {
     nb::dict described;
     described["name"] = row.name;
     described["help"] = row.help;

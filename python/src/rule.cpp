@@ -127,17 +127,17 @@ T attribute(nb::handle rule, const char* name) {
   }
 }
 
-algorithm::Mixing mixing_by_name(const std::string& name) {
+algorithm::MixingRequirement mixing_by_name(const std::string& name) {
   using algorithm::Mixing;
   static const std::vector<std::pair<std::string, Mixing>> all{
-      {"anything", Mixing::anything},
-      {"doubly_stochastic", Mixing::doubly_stochastic},
-      {"symmetric", Mixing::symmetric},
-      {"positive", Mixing::positive},
-      {"column_stochastic", Mixing::column_stochastic},
-      {"matching", Mixing::matching},
-      {"complete", Mixing::complete},
-      {"unit", Mixing::unit}};
+      {"anything", MixingRequirement::anything},
+      {"doubly_stochastic", MixingRequirement::doubly_stochastic},
+      {"symmetric", MixingRequirement::symmetric},
+      {"positive", MixingRequirement::positive},
+      {"column_stochastic", MixingRequirement::column_stochastic},
+      {"matching", MixingRequirement::matching},
+      {"complete", MixingRequirement::complete},
+      {"unit", MixingRequirement::unit}};
   for (const auto& [known, mixing] : all) {
     if (known == name) return mixing;
   }

@@ -31,8 +31,8 @@ class Stops {
   /// Between rounds, when `rounds` are made. Waits for the others only while all agree on a round.
   /// Whether this worker has come to it.
   bool is_due(std::int64_t rounds) {
-    const membership::Turn turn = agreement_.take_turn(rounds, 0);
-    is_due_ = turn == membership::Turn::stop;
+    const membership::RoundDecision turn = agreement_.take_turn(rounds, 0);
+    is_due_ = turn == membership::RoundDecision::stop;
     return is_due_;
   }
   /// This worker makes no more rounds.

@@ -202,7 +202,7 @@ TEST_CASE("every option of a worker can be set by its name") {
   fast::options::OptionTable table;
   fast::add_rows(table, worker);
   REQUIRE(table.rows().size() > 10);
-  for (const fast::options::Row& row : table.rows()) {
+  for (const fast::options::OptionSpec& row : table.rows()) {
     INFO(row.name);
     const fast_status status = run_local(1, [&](fast_group* group) {
       float weight = 1;
@@ -247,7 +247,7 @@ TEST_CASE("a training run takes every option of its data and of the library's ta
   fast::train::add_rows(table, trainer);
   fast::data::add_rows(table, load);
   fast::data::add_limit(table, load);
-  for (const fast::options::Row& row : table.rows()) {
+  for (const fast::options::OptionSpec& row : table.rows()) {
     if (row.values().empty()) continue;
     INFO(row.name);
     CHECK_THAT(error_without_data(row.name, row.text()), ContainsSubstring("/nowhere"));

@@ -32,7 +32,7 @@ suspended() {
   rm -rf "$directory"/process? "$directory/run"
   expect_on_the_way "$1" "test accuracy" "$directory/run/metrics/0.jsonl" suspend -- "$mpiexec" -n 3 "$directory/rank" \
     "$train" --samples 1000 --model mlp --epochs 2 --step-ms 30 --slow 1:10 --deadline 2 --out "$directory/run" "${@:2}"
-  ! grep -E "no sign of life|lost" "$directory/output" || tell_failure "$1: a worker was taken for dead"
+  ! grep -E "no sign of life|lost" "$directory/output" || report_failure "$1: a worker was taken for dead"
 }
 
 suspended "a suspended all-reduce" --exchange allreduce --suspect-after 1

@@ -80,7 +80,7 @@ std::string of_mean_models(const Plan& plan, const std::vector<Result>& results,
   return "";
 }
 
-/// Survivors lose one point at most to the mean of runs that nothing happened to.
+/// MembershipView lose one point at most to the mean of runs that nothing happened to.
 std::string against_undisturbed(const Plan& plan, const std::vector<Result>& results,
                                 double undisturbed) {
   constexpr double point = 0.01;

@@ -147,14 +147,14 @@ void make_round(Worker& worker, Problem& problem, std::optional<RotatingArena<do
 
 void leave(Worker& worker, const Group& group) {
   if (!worker.departed().lost.empty()) {
-    group.give_up();
+    group.disable_collectives();
     return;
   }
   try {
     group.barrier(Deadline(Seconds(30)), "chaos: the end");
   } catch (const Error&) {
     if (!group.some_are_gone()) throw;
-    group.give_up();
+    group.disable_collectives();
   }
 }
 

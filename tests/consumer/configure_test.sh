@@ -26,6 +26,6 @@ expect "what does not link" 0 \
 package dlib dlib::dlib m
 package Torch torch m
 expect "what links, in the same folder" 0 "fast::dlib: dlib 19.24" "fast::torch: LibTorch 19.24" -- "${configure[@]}"
-grep -F "left out" "$directory/output" && tell_failure "what links is left out"
+grep -F "left out" "$directory/output" && report_failure "what links is left out"
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -21,9 +21,9 @@ export -f in_machine
 export root
 
 size=$(du -sm "$root/bundle" | cut -f 1)
-[[ $size -le 60 ]] || tell_failure "the bundle has $size MB"
+[[ $size -le 60 ]] || report_failure "the bundle has $size MB"
 expect "all stages" 77 "gpu.sh: cuda: no GPU here: " -- bash -c 'in_machine /bundle/bench/gpu.sh --bundle /bundle'
-[[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "all stages: more than a line"
+[[ $(wc -l <"$directory/output") -eq 1 ]] || report_failure "all stages: more than a line"
 expect "a stage" 77 "gpu.sh: cuda: no GPU here: " -- bash -c 'in_machine /bundle/bench/gpu.sh --bundle /bundle bench'
 expect "no such stage" 2 "gpu.sh: build is no stage here; choose of tests ctest ipc" -- bash -c 'in_machine /bundle/bench/gpu.sh --bundle /bundle build'
 expect "a device that is not there" 1 "error: --device cuda: cuda: no GPU here: " -- \

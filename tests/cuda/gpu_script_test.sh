@@ -28,12 +28,12 @@ gpu=(env LD_LIBRARY_PATH=its-own "OUT=$directory/results" LIMIT_S=2 "$directory/
 expect "two stages" 1 "bench_cuda_nn_lstm: stopped after 2 s" "no such device" "libraries: its-own" "results: $directory/results.tar.gz" \
   "failed: bench_cuda_nn_lstm bench_cuda_step bench_cuda_nn_lenet; logs: $directory/results" -- "${gpu[@]}" bench peers_lenet
 tar -xzf "$directory/results.tar.gz" -C "$directory" results/bench_cuda.json results/bench_cuda_nn_lstm.json results/torch_lenet_bf16.log ||
-  tell_failure "two stages: files are missing from the results"
-[[ $(cat "$directory/results/bench_cuda_nn_lstm.json") == '[2]' ]] || tell_failure "two stages: what was measured is lost"
+  report_failure "two stages: files are missing from the results"
+[[ $(cat "$directory/results/bench_cuda_nn_lstm.json") == '[2]' ]] || report_failure "two stages: what was measured is lost"
 expect "a stage's limit" 1 "cuda_ipc_gpu_test_n2: left out: the stage has used its 4 s" -- env STAGE_S=4 "${gpu[@]}" ipc
 sed -i 's/ && exec sleep 50//' "$directory/bundle/run"
 expect "one peer alone" 0 "== bench_cuda_nn_lenet" "== torch_lenet_bf16" -- "${gpu[@]}" peers_lenet
-[[ $(grep -c resnet "$directory/output") -eq 0 ]] || tell_failure "one peer alone: others ran, too"
+[[ $(grep -c resnet "$directory/output") -eq 0 ]] || report_failure "one peer alone: others ran, too"
 expect "all peers, after another stage" 0 "ran cuda_gpu_test" "== torch_lenet_f32" "== torch_resnet20_f32" "== torch_resnet50_bf16" -- "${gpu[@]}" tests peers
 expect "all well" 0 "ran cuda_gpu_test" -- "${gpu[@]}" tests
 printf '#!/bin/sh\necho "skipped: cuda: no GPU here: as of today"\nexit 77\n' >"$directory/bundle/run"

@@ -38,7 +38,7 @@ refused() { # TITLE TEXT SETTING...: one line, status 2
   local title=$1 text=$2
   shift 2
   expect "$title" 2 "$text" -- env "${good[@]}" "$@" "$files/fast-pods" fast-train
-  [[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "$title: more than one line"
+  [[ $(wc -l <"$directory/output") -eq 1 ]] || report_failure "$title: more than one line"
 }
 refused "an index that is no number" 'FAST_INDEX: "one"' FAST_INDEX=one
 refused "an index that is too large" "more than 2, is required" FAST_INDEX=2
@@ -48,7 +48,7 @@ refused "only spares" "at least one must train" FAST_SPARES=2
 refused "an unknown way to return" "choose resume or wait" FAST_RETURN=never
 refused "a folder that is not there" "cannot be written; mount a volume" FAST_SHARED="$directory/none"
 expect "no program" 2 "no program is given" -- env "${good[@]}" "$files/fast-pods"
-[[ -z $(ls "$directory/empty") ]] || tell_failure "a refused job leaves files"
+[[ -z $(ls "$directory/empty") ]] || report_failure "a refused job leaves files"
 
 # Stand-ins for what installs and builds write down how they are called.
 mkdir -p "$directory/bin" "$directory/image"
@@ -63,7 +63,7 @@ calls() { # TITLE TEXT... -- COMMAND...: it ends well, and a line of what it cal
   rm -f "$directory/calls"
   expect "$title" 0 -- env PATH="$directory/bin:$PATH" "${@:2}"
   for text in "${texts[@]}"; do
-    grep -qF -e "$text" "$directory/calls" || { cp "$directory/calls" "$directory/output" && tell_failure "$title: no \"$text\""; }
+    grep -qF -e "$text" "$directory/calls" || { cp "$directory/calls" "$directory/output" && report_failure "$title: no \"$text\""; }
   done
 }
 nvidia=$files/nvidia-packages
@@ -79,7 +79,7 @@ lib=$toolkit/targets/x86_64-linux/lib
 ln -s targets/x86_64-linux/lib "$toolkit/lib64"
 incomplete() { # TEXT: the toolkit lacks this
   expect "a toolkit: $1" 1 "toolkit-libraries: $toolkit: there is no $1" -- "$files/toolkit-libraries" "$toolkit" "$directory/taken"
-  [[ $(wc -l <"$directory/output") -eq 1 && ! -e $directory/taken ]] || tell_failure "a toolkit: $1: more than an error"
+  [[ $(wc -l <"$directory/output") -eq 1 && ! -e $directory/taken ]] || report_failure "a toolkit: $1: more than an error"
 }
 incomplete bin/nvcc
 printf '#!/bin/sh\n' >"$toolkit/bin/nvcc" && chmod +x "$toolkit/bin/nvcc"
@@ -102,9 +102,9 @@ for end in 12.6.85 12.6; do echo builtins >"$lib/libnvrtc-builtins.so.$end"; don
 touch "$lib/libnvrtc-builtins.alt.so.12.6"
 taken="libcublasLt.so.12 libcudnn.so.9 libcudnn_engines_precompiled.so.9 libcudnn_ops.so.9 libnvrtc-builtins.so.12.6 libnvrtc.so.12"
 expect "a toolkit" 0 -- "$files/toolkit-libraries" "$toolkit" "$directory/taken"
-[[ $(LC_ALL=C ls "$directory/taken" | xargs) == "$taken" ]] || { ls "$directory/taken" >"$directory/output" && tell_failure "a toolkit: other libraries"; }
-[[ -f $directory/taken/libcudnn_ops.so.9 && ! -L $directory/taken/libcudnn_ops.so.9 ]] || tell_failure "a toolkit: a link is copied as a link"
-cmp -s "$directory/taken/libcublasLt.so.12" "$lib/libcublasLt.so.12.6.4" || tell_failure "a toolkit: another file"
+[[ $(LC_ALL=C ls "$directory/taken" | xargs) == "$taken" ]] || { ls "$directory/taken" >"$directory/output" && report_failure "a toolkit: other libraries"; }
+[[ -f $directory/taken/libcudnn_ops.so.9 && ! -L $directory/taken/libcudnn_ops.so.9 ]] || report_failure "a toolkit: a link is copied as a link"
+cmp -s "$directory/taken/libcublasLt.so.12" "$lib/libcublasLt.so.12.6.4" || report_failure "a toolkit: another file"
 echo "loads libcublas.so.12" >"$lib/libcudnn_ops.so.9.5.1"
 expect "a toolkit whose cuDNN loads cuBLAS" 0 "$toolkit/lib64/libcublas.so.12" -- "$files/toolkit-libraries" "$toolkit"
 
@@ -114,7 +114,7 @@ expect "an unknown image" 2 "" -- "$script" --image small
 for option in --tag --target --packages --export; do
   for value in "" --bare; do
     expect "$option $value" 2 "container: $option needs a value" -- "$script" $option $value
-    [[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "$option without a value: more than one line"
+    [[ $(wc -l <"$directory/output") -eq 1 ]] || report_failure "$option without a value: more than one line"
   done
 done
 # From a folder of the caller's.
@@ -134,7 +134,7 @@ printf '#!/bin/sh\ntouch "$4/fast-tools_1.deb"\n' >"$directory/bin/cpack"
 chmod +x "$directory"/tree/scripts/*.sh "$directory"/bin/*
 makes() { # FOLDER ARGUMENT...: in which the packages are
   expect "packages in $1" 0 -- env PATH="$directory/bin:$PATH" bash -c 'elsewhere "$@"' . "$directory/tree/scripts/deb.sh" "${@:2}"
-  [[ -e $directory/$1/fast-tools_1.deb ]] || tell_failure "packages: none in $1"
+  [[ -e $directory/$1/fast-tools_1.deb ]] || report_failure "packages: none in $1"
 }
 makes out/packages out/packages
 makes tree/build/packages
@@ -143,7 +143,7 @@ expect "no toolkit" 1 "toolkit-libraries: $directory/empty: there is no bin/nvcc
 expect "a toolkit and a version" 1 "--cuda and --cuda-from exclude each other" -- "$script" --cuda 12-6 --cuda-from "$toolkit"
 if git -C "$files" rev-parse HEAD >/dev/null 2>&1; then
   calls "the runtime image" "--target runtime --tag $tag " "--build-arg REVISION=$(git -C "$files" rev-parse HEAD)" -- "$script"
-  ! grep -F "CUDA=" "$directory/calls" >"$directory/output" || tell_failure "the runtime image: GPUs"
+  ! grep -F "CUDA=" "$directory/calls" >"$directory/output" || report_failure "the runtime image: GPUs"
   calls "the development image" "--target development --tag $tag-development " -- "$script" --target development
   calls "the variant for GPUs" "--target runtime --tag $tag-cuda " "--build-arg CUDA=12-6 " -- "$script" --cuda 12-6
   calls "the same from a toolkit" "--target runtime --tag $tag-cuda " "--build-arg CUDA=toolkit " "--build-context toolkit=$toolkit " -- "$script" --cuda-from "$toolkit"
@@ -153,8 +153,8 @@ fi
 # Patterns of git match at any depth, those of Docker only where ** says so.
 { printf '%s\n' .git venv && sed 's|^/||; s|/$||; s|^\*|**/*|' "$files/../../.gitignore"; } |
   grep -vxFf "$files/Containerfile.dockerignore" >"$directory/output" 2>&1
-[[ $? -eq 1 ]] || tell_failure "docker build takes what git ignores"
-[[ $(grep -cE '^[a-z0-9.+-]+=[^ ]+$' "$files/packages.lock") -gt 50 ]] || tell_failure "packages.lock is empty"
-! grep -vE '^(#.*|[a-z0-9.+-]+=[^ =]+)$' "$files/packages.lock" >"$directory/output" || tell_failure "packages.lock has other lines"
+[[ $? -eq 1 ]] || report_failure "docker build takes what git ignores"
+[[ $(grep -cE '^[a-z0-9.+-]+=[^ ]+$' "$files/packages.lock") -gt 50 ]] || report_failure "packages.lock is empty"
+! grep -vE '^(#.*|[a-z0-9.+-]+=[^ =]+)$' "$files/packages.lock" >"$directory/output" || report_failure "packages.lock has other lines"
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -49,7 +49,7 @@ jobs_end "all of these" 1g "${all_at_once[@]}" -- unshare -Ur
 notes="processes here cannot read each other's memory"
 [[ $is_mpich != yes ]] || expect "doctor without reads of other processes" 0 "note  $notes" "UCX_RNDV_THRESH=1g" -- "$forbid" "$fastrun" --doctor -n 1
 expect "doctor" 0 "ok    " -- "$fastrun" --doctor -n 1
-grep -qF "$notes" "$directory/output" && tell_failure "doctor: processes can read each other's memory here"
+grep -qF "$notes" "$directory/output" && report_failure "doctor: processes can read each other's memory here"
 if "${small_memory[@]}" true 2>/dev/null; then
   expect "doctor of 14 ranks in 64 MB" 1 "FIX   /dev/shm has 64 MiB free: models of up to 0." "with 14 ranks here" "enlarge it" -- \
     "${small_memory[@]}" "$fastrun" --doctor -n 14

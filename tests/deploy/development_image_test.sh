@@ -49,9 +49,9 @@ BIND="$directory:/look" timeout -k 5 500 unshare -n bash -c 'ip link set lo up &
   bash -c 'mount -t tmpfs tmpfs /tmp && exec env OMP_NUM_THREADS=1 bash /look/look' </dev/null >"$directory/output" 2>&1
 status=$?
 cat "$directory/output"
-[[ $status -eq 0 ]] || tell_failure "the image: status $status"
+[[ $status -eq 0 ]] || report_failure "the image: status $status"
 for text in "consumer runs" "consumer_c runs" "consumer_testing runs" "test accuracy" "no package is missing" "fast::torch: " "fast::dlib: " "nothing is left out"; do
-  grep -qF "$text" "$directory/output" || tell_failure "the image: no \"$text\""
+  grep -qF "$text" "$directory/output" || report_failure "the image: no \"$text\""
 done
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -17,10 +17,10 @@ same_weights() {
   chmod 777 "$directory/shared"
   [[ -d /usr/share/datasets/fashion-mnist ]] || run=("${run[@]/\/usr\/share\/datasets\/fashion-mnist/fashion-mnist}")
   bare_run=("$fastrun" "${run[@]/#fast-train/$train}")
-  inside fastrun "${run[@]}" "$@" --out /shared/run >"$directory/output" 2>&1 || tell_failure "a run in the image: status $?"
-  "${bare_run[@]}" --out "$directory/bare/run" >"$directory/output" 2>&1 || tell_failure "a run on the bare machine: status $?"
+  inside fastrun "${run[@]}" "$@" --out /shared/run >"$directory/output" 2>&1 || report_failure "a run in the image: status $?"
+  "${bare_run[@]}" --out "$directory/bare/run" >"$directory/output" 2>&1 || report_failure "a run on the bare machine: status $?"
   inside_sum=$(weights_sum "$directory/shared/run") bare_sum=$(weights_sum "$directory/bare/run")
   echo "$title: weights in the image $inside_sum, on the bare machine $bare_sum"
   : >"$directory/output"
-  [[ -n $inside_sum && $inside_sum == "$bare_sum" ]] || tell_failure "the weights differ"
+  [[ -n $inside_sum && $inside_sum == "$bare_sum" ]] || report_failure "the weights differ"
 }

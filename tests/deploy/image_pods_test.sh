@@ -52,7 +52,7 @@ wait_until() {
   local most=$1 i
   shift
   for ((i = 0; i < most * 10; ++i)); do "$@" && return; sleep 0.1; done
-  all_out; tell_failure "waited $most s for: $*" && exit 1
+  all_out; report_failure "waited $most s for: $*" && exit 1
 }
 all_end_well() {
   local i status
@@ -60,7 +60,7 @@ all_end_well() {
     wait "${running[i]}"
     status=$?
     all_out
-    [[ $status -eq 0 ]] || tell_failure "$1: pod $i: status $status"
+    [[ $status -eq 0 ]] || report_failure "$1: pod $i: status $status"
   done
 }
 accuracy() { sed -n 's/^{"kind":"end".*"state":"finished".*"test_accuracy":\([0-9.]*\).*/\1/p' "$directory/shared/$1/metrics/0.jsonl" | tail -n 1; }
@@ -93,19 +93,19 @@ getent hosts fast-0.fast >/dev/null || echo "no address of fast-0.fast"
 [[ ! -e /usr/bin/g++ && ! -e $1 ]] || echo "files of the machine are there"
 END
 for i in 1 2; do # the second one has the first one's name and address, and nothing of it
-  (container 1 2 -- bash /etc/fast/look "$directory") >"$directory/output" 2>&1 || tell_failure "a container: status $?"
+  (container 1 2 -- bash /etc/fast/look "$directory") >"$directory/output" 2>&1 || report_failure "a container: status $?"
   for text in "user $user:$group, groups $group" "process 1 of fast-1" CapEff:0000000000000000 CapBnd:0000000000000000 NoNewPrivs:1 "1073741824 bytes of /dev/shm"; do
-    grep -qF -- "$text" "$directory/output" || tell_failure "a container: no \"$text\""
+    grep -qF -- "$text" "$directory/output" || report_failure "a container: no \"$text\""
   done
-  ! grep -qE "^(writes|no |another|files)" "$directory/output" || tell_failure "a container is not closed"
+  ! grep -qE "^(writes|no |another|files)" "$directory/output" || report_failure "a container is not closed"
 done
 
 for i in 3 1 2 0; do pod $i $((i + 1)) FAST_RUN=whole; done
 all_end_well "an undisturbed run"
 (container 0 1 -- fastrun -n 4 fast-train --config /etc/fast/run.toml --quiet --out /shared/alone) >"$directory/output" 2>&1 ||
-  tell_failure "a run in one container: status $?"
+  report_failure "a run in one container: status $?"
 echo "image_pods: weights in four pods $(sum whole), in one container $(sum alone)"
-[[ -n $(sum whole) && $(sum whole) == "$(sum alone)" ]] || tell_failure "the weights differ"
+[[ -n $(sum whole) && $(sum whole) == "$(sum alone)" ]] || report_failure "the weights differ"
 
 rm -f "$directory"/out-*
 for i in {0..3}; do pod $i $((i + 1)); done
@@ -114,19 +114,19 @@ process=$(first_process 0)
 expect "the health check" 0 "/shared/run: written" -- nsenter --target "$process" --mount --pid --ipc --uts --root --wd env -i \
   PATH=/usr/bin:/bin "${variables[@]}" fast-health
 kill -KILL "$(first_process 2)"
-! wait "${running[2]}" || tell_failure "the pod that was killed ended well"
+! wait "${running[2]}" || report_failure "the pod that was killed ended well"
 wait_until 30 said "rank 2 on fast-2 is out of reach"
 pod 2 5 # a new pod has the old one's name and index, and another address
 wait_until 60 said "attempt 1 has ended early"
 all_end_well "a run with a pod that was killed"
-said "resuming from round" || tell_failure "nothing was resumed"
-[[ -e $directory/shared/run/pods/attempt-2/taken-2 ]] || tell_failure "the new pod took no part"
-for i in {0..3}; do grep -q '"epoch":20' "$directory/shared/run/metrics/$i.jsonl" || tell_failure "worker $i did not train to the end"; done
+said "resuming from round" || report_failure "nothing was resumed"
+[[ -e $directory/shared/run/pods/attempt-2/taken-2 ]] || report_failure "the new pod took no part"
+for i in {0..3}; do grep -q '"epoch":20' "$directory/shared/run/metrics/$i.jsonl" || report_failure "worker $i did not train to the end"; done
 undisturbed=$(accuracy whole) killed=$(accuracy run)
 echo "image_pods: accuracy undisturbed $undisturbed, with a pod killed $killed"
-python3 -c "exit(not ($undisturbed > 0.75 and abs($undisturbed - $killed) < 0.02))" || tell_failure "accuracy $killed, undisturbed $undisturbed"
-[[ $(stat -c %u "$directory/shared/run/mean-model.safetensors") -eq $user ]] || tell_failure "the model is not the user's"
+python3 -c "exit(not ($undisturbed > 0.75 and abs($undisturbed - $killed) < 0.02))" || report_failure "accuracy $killed, undisturbed $undisturbed"
+[[ $(stat -c %u "$directory/shared/run/mean-model.safetensors") -eq $user ]] || report_failure "the model is not the user's"
 find "$root" -newer "$directory/begin" ! -type d >"$directory/output"
-[[ ! -s $directory/output ]] || tell_failure "files of the image were changed"
+[[ ! -s $directory/output ]] || report_failure "files of the image were changed"
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -22,7 +22,7 @@ print(job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers
   sed "s|/shared|$directory/shared|g" >"$directory/launcher"
 launches() { # TITLE OPTIONS: beside the usual ones
   expect "$1" 0 "--checkpoints $directory/shared/run/checkpoints$2" -- env PATH="$directory/bin:$PATH" WORKERS=4 bash -c "$(<"$directory/launcher")"
-  grep -qE -e "checkpoints$2 ?\$" "$directory/output" || tell_failure "$1: other options"
+  grep -qE -e "checkpoints$2 ?\$" "$directory/output" || report_failure "$1: other options"
 }
 launches "the first launcher" ""
 mkdir -p "$directory/shared/run/checkpoints"
@@ -37,14 +37,14 @@ mkdir "$directory/rendered"
 for folder in job mpijob overlays/eight-pods-spares overlays/gpus; do
   if ! render "$source/$folder" >"$directory/rendered/$(basename "$folder").yaml" 2>"$directory/output"; then
     ! is_too_old "$directory/output" || { echo "skipped: this kustomize is too old: $(tail -n 1 "$directory/output")"; exit $((failures ? 1 : 77)); }
-    tell_failure "$folder is not rendered"
+    report_failure "$folder is not rendered"
   fi
 done
 check=(python3 "$here/kubernetes_check.py")
 expect "what is rendered" 0 "job.yaml: 6 objects" -- "${check[@]}" "$directory"/rendered/*.yaml
 cat "$directory/output"
-grep -q 'FAST_PODS: "8"' "$directory/rendered/eight-pods-spares.yaml" || tell_failure "the overlay's number of pods is lost"
-grep -q 'nvidia.com/gpu: 1' "$directory/rendered/gpus.yaml" || tell_failure "the overlay's GPU is lost"
+grep -q 'FAST_PODS: "8"' "$directory/rendered/eight-pods-spares.yaml" || report_failure "the overlay's number of pods is lost"
+grep -q 'nvidia.com/gpu: 1' "$directory/rendered/gpus.yaml" || report_failure "the overlay's GPU is lost"
 # The check finds what is wrong.
 sed 's/completions: 4/completions: 3/; s/clusterIP: None/clusterIP: 10.0.0.1/' "$directory/rendered/job.yaml" >"$directory/wrong.yaml"
 expect "what is wrong" 1 "completions 3, parallelism 4, FAST_PODS 4 differ" "the Service is not headless" -- "${check[@]}" "$directory/wrong.yaml"
@@ -60,7 +60,7 @@ for folder in job mpijob; do
   [[ $folder == job ]] && who=Job || who="MPIJob Worker"
   expect "$folder: rights" 1 "$who: it runs as root" "$who: it keeps capabilities" "$who: no seccomp profile" -- "${check[@]}" "$directory/wrong.yaml"
 done
-grep -qF "the launcher's ssh does not know the port" "$directory/output" || tell_failure "mpijob: ssh"
+grep -qF "the launcher's ssh does not know the port" "$directory/output" || report_failure "mpijob: ssh"
 if [[ ${2:-} == --schemas ]]; then
   python3 -m venv "$directory/venv" && timeout 200 "$directory/venv/bin/pip" --disable-pip-version-check -q install --retries 1 --timeout 10 kubernetes-validate pyyaml \
     >"$directory/output" 2>&1 || { echo "schemas: skipped: PyPI is not reachable or lacks a package: $(tail -n 1 "$directory/output")"; echo "$failures failures"; exit $((failures > 0)); }

@@ -22,7 +22,7 @@ fi
 [[ -r $crd ]] || { echo "FAILED: FAST_MPIJOB_CRD: $crd cannot be read"; exit 1; }
 if ! render "$here/../../deploy/kubernetes/mpijob" >"$directory/mpijob.yaml" 2>"$directory/output"; then
   ! is_too_old "$directory/output" || { echo "skipped: this kustomize is too old: $(tail -n 1 "$directory/output")"; exit 77; }
-  tell_failure "it is not rendered"
+  report_failure "it is not rendered"
 fi
 
 check=(python3 "$here/kubernetes_check.py" --crd)
@@ -31,9 +31,9 @@ cat "$directory/output"
 # wrong TITLE SED FAULT: the schema finds this fault, and no other.
 wrong() {
   sed "$2" "$directory/mpijob.yaml" >"$directory/wrong.yaml"
-  ! cmp -s "$directory/mpijob.yaml" "$directory/wrong.yaml" || { : >"$directory/output" && tell_failure "$1: nothing is changed"; }
+  ! cmp -s "$directory/mpijob.yaml" "$directory/wrong.yaml" || { : >"$directory/output" && report_failure "$1: nothing is changed"; }
   expect "$1" 1 "FAILED: wrong.yaml: MPIJob: $3" -- "${check[@]}" "$crd" "$directory/wrong.yaml"
-  [[ $(grep -c FAILED "$directory/output") -eq 1 ]] || tell_failure "$1: other faults too"
+  [[ $(grep -c FAILED "$directory/output") -eq 1 ]] || report_failure "$1: other faults too"
 }
 of_launcher=spec.mpiReplicaSpecs.Launcher.template.spec
 wrong "a field of the job" 's/^  slotsPerWorker: 1/&\n  slotsPerNode: 1/' "spec: Additional properties"

@@ -28,7 +28,7 @@ starts() { # TITLE OPTIONS: fast-train gets these, beside the usual ones
   rm -f "$run/pods/done"
   expect "$1" 0 -- fast-pods fast-train --epochs 3
   [[ $(cat "$directory/called") == *" fast-train --epochs 3 --out $run --checkpoints $run/checkpoints$2" ]] ||
-    { cp "$directory/called" "$directory/output" && tell_failure "$1: other options"; }
+    { cp "$directory/called" "$directory/output" && report_failure "$1: other options"; }
 }
 starts "a first start" ""
 expect "a pod after the end" 0 "the run is done already" -- fast-pods fast-train
@@ -43,7 +43,7 @@ touch "$run/checkpoints/round-5/manifest.json"
 starts "a checkpoint" " --resume $run/checkpoints"
 touch "$run/pods/attempt-4/asked-1"
 starts "an attempt that was asked to save" " --resume $run/checkpoints"
-[[ -e $run/pods/attempt-5 ]] || tell_failure "an attempt that was asked to save: the run counts as done"
+[[ -e $run/pods/attempt-5 ]] || report_failure "an attempt that was asked to save: the run counts as done"
 
 # What a Job's rules of failures tell apart.
 export FAST_RUN=statuses
@@ -51,7 +51,7 @@ attempts=0
 ends() { # TITLE STATUS TEXT...: of pod 0
   attempts=$((attempts + 1))
   expect "$1" "$2" "${@:3}" -- fast-pods fast-train
-  [[ $(cat "$directory/shared/$FAST_RUN/pods/attempt-$attempts/ended") -eq $2 ]] || tell_failure "$1: the others see another status"
+  [[ $(cat "$directory/shared/$FAST_RUN/pods/attempt-$attempts/ended") -eq $2 ]] || report_failure "$1: the others see another status"
 }
 ends_with=2 ends "wrong options" 2
 ends_with=1 ends "a failure" 1
@@ -71,6 +71,6 @@ EOF
 chmod +x "$directory/bin/ls"
 lasts=20 expect "SIGTERM before fastrun" 143 "pod 0: SIGTERM: all workers save and end" -- \
   bash -c 'echo $$ >"$directory/process"; exec fast-pods fast-train'
-[[ -e $directory/shared/early/pods/attempt-1/asked-0 ]] || tell_failure "SIGTERM before fastrun: the attempt would count as done"
+[[ -e $directory/shared/early/pods/attempt-1/asked-0 ]] || report_failure "SIGTERM before fastrun: the attempt would count as done"
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -48,7 +48,7 @@ wait_until() {
   local most=$1
   shift
   for ((i = 0; i < most * 10; ++i)); do "$@" && return; sleep 0.1; done
-  all_out; tell_failure "waited $most s for: $*" && exit 1
+  all_out; report_failure "waited $most s for: $*" && exit 1
 }
 has_epoch() { [[ $(results "$directory/shared/run/metrics/0.jsonl")0 -ge ${1:-1}0 ]]; }
 said() { grep -qF "$1" "$directory"/out-*; }
@@ -58,7 +58,7 @@ statuses() { # WANTED...: of all pods, when they have ended
     wait "${running[i]}"
     status=$?
     all_out
-    [[ $status -eq $wanted ]] || tell_failure "pod $i: status $status, $wanted is wanted"
+    [[ $status -eq $wanted ]] || report_failure "pod $i: status $status, $wanted is wanted"
     i=$((i + 1))
   done
 }
@@ -73,22 +73,22 @@ finishes)
     wait "${running[i]}"
     status=$?
     all_out
-    [[ $status -eq 75 ]] || tell_failure "pod $i without the others: status $status"
+    [[ $status -eq 75 ]] || report_failure "pod $i without the others: status $status"
   done
-  said "not all pods have come within 3 s; missing: 1,3" || tell_failure "pods without the others"
+  said "not all pods have come within 3 s; missing: 1,3" || report_failure "pods without the others"
   rm "$directory"/out-*
   settings="FAST_RANKS=2 FAST_SPARES=1" # two ranks in each of four pods, one of them a spare
   for i in 3 1 2 0; do pod $i "fast-train --samples 700 --model mlp --epochs 1 --quiet"; done
   statuses 0 0 0 0
-  said "workers                       7" || tell_failure "seven workers"
-  [[ -s $directory/shared/run/mean-model.safetensors ]] || tell_failure "no model"
+  said "workers                       7" || report_failure "seven workers"
+  [[ -s $directory/shared/run/mean-model.safetensors ]] || report_failure "no model"
   pod 0 fast-train # a pod that is started again does not train again
-  wait "${running[0]}" || tell_failure "a pod after the end: status $?"
-  said "the run is done already" || tell_failure "a pod after the end"
-  FAST_PODS=4 "$pods" fast-train >"$directory/output" 2>&1 && tell_failure "a pod without a number is accepted"
-  grep -qF "FAST_INDEX: \"\"; the number of this pod is required" "$directory/output" || tell_failure "a pod without a number"
-  FAST_PODS=4 FAST_INDEX=4 "$pods" fast-train >"$directory/output" 2>&1 && tell_failure "a fifth pod of four is accepted"
-  [[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "more than one line"
+  wait "${running[0]}" || report_failure "a pod after the end: status $?"
+  said "the run is done already" || report_failure "a pod after the end"
+  FAST_PODS=4 "$pods" fast-train >"$directory/output" 2>&1 && report_failure "a pod without a number is accepted"
+  grep -qF "FAST_INDEX: \"\"; the number of this pod is required" "$directory/output" || report_failure "a pod without a number"
+  FAST_PODS=4 FAST_INDEX=4 "$pods" fast-train >"$directory/output" 2>&1 && report_failure "a fifth pod of four is accepted"
+  [[ $(wc -l <"$directory/output") -eq 1 ]] || report_failure "more than one line"
   ;;
 returns) # a pod is killed, comes back, and all go on with four workers
   for i in {0..3}; do pod $i "$training --epochs 20 --checkpoint-every 20"; done
@@ -98,10 +98,10 @@ returns) # a pod is killed, comes back, and all go on with four workers
   pod 2 "$training --epochs 20 --checkpoint-every 20"
   wait_until 60 said "attempt 1 has ended early"
   statuses 0 0 0 0
-  said "resuming from round" || tell_failure "nothing was resumed"
-  [[ -e $directory/shared/run/pods/attempt-2/taken-2 ]] || tell_failure "the pod that came back took no part"
-  [[ $(tail -n 1 "$directory/shared/run/pods/attempt-2/ended") == 0 ]] || tell_failure "the second attempt failed"
-  grep -q '"epoch":20' "$directory/shared/run/metrics/2.jsonl" || tell_failure "worker 2 did not train to the end"
+  said "resuming from round" || report_failure "nothing was resumed"
+  [[ -e $directory/shared/run/pods/attempt-2/taken-2 ]] || report_failure "the pod that came back took no part"
+  [[ $(tail -n 1 "$directory/shared/run/pods/attempt-2/ended") == 0 ]] || report_failure "the second attempt failed"
+  grep -q '"epoch":20' "$directory/shared/run/metrics/2.jsonl" || report_failure "worker 2 did not train to the end"
   ;;
 waits) # the others finish without a pod, which waits for them
   settings="FAST_RETURN=wait"
@@ -112,20 +112,20 @@ waits) # the others finish without a pod, which waits for them
   pod 3 "$training --epochs 16"
   wait_until 30 said "attempt 1 goes on without it"
   statuses 0 0 0 0
-  said "lost workers                  3" || tell_failure "no worker was lost"
-  [[ ! -e $directory/shared/run/pods/attempt-2 ]] || tell_failure "there was a second attempt"
+  said "lost workers                  3" || report_failure "no worker was lost"
+  [[ ! -e $directory/shared/run/pods/attempt-2 ]] || report_failure "there was a second attempt"
   ;;
 stopped) # SIGTERM to one pod saves all; the pods that come back go on
   for i in {0..3}; do pod $i "$training --epochs 20"; done
   wait_until 60 has_epoch
-  end_pod 1 TERM || tell_failure "no process of pod 1"
+  end_pod 1 TERM || report_failure "no process of pod 1"
   wait "${running[1]}"
-  [[ $? -eq 143 ]] || tell_failure "pod 1 after SIGTERM"
+  [[ $? -eq 143 ]] || report_failure "pod 1 after SIGTERM"
   wait_until 30 said "attempt 1 has ended early"
-  compgen -G "$directory/shared/run/checkpoints/round-*/manifest.json" >/dev/null || tell_failure "nothing was saved"
+  compgen -G "$directory/shared/run/checkpoints/round-*/manifest.json" >/dev/null || report_failure "nothing was saved"
   pod 1 "$training --epochs 20"
   statuses 0 0 0 0
-  said "resuming from round" || tell_failure "nothing was resumed"
+  said "resuming from round" || report_failure "nothing was resumed"
   ;;
 launcher) # pod 0 is lost with fastrun: all end, and go on from the last checkpoint when it is back
   for i in {0..3}; do pod $i "$training --epochs 14 --checkpoint-every 20"; done
@@ -134,7 +134,7 @@ launcher) # pod 0 is lost with fastrun: all end, and go on from the last checkpo
   wait "${running[0]}" 2>/dev/null
   pod 0 "$training --epochs 14 --checkpoint-every 20"
   statuses 0 0 0 0
-  said "resuming from round" || tell_failure "nothing was resumed"
+  said "resuming from round" || report_failure "nothing was resumed"
   ;;
 *) echo "part $part: choose finishes, returns, waits, stopped or launcher" && exit 2 ;;
 esac

@@ -22,11 +22,11 @@ for i in 0 1; do
 done
 look_for_token "the token of a run in pods" 2
 for i in 0 1; do
-  wait "${running[i]}" || { cp "$directory/out-$i" "$directory/output"; tell_failure "pod $i: status $?"; }
+  wait "${running[i]}" || { cp "$directory/out-$i" "$directory/output"; report_failure "pod $i: status $?"; }
 done
 running=()
-[[ -s $directory/shared/run/pods/attempt-1/command-1 ]] || tell_failure "pod 1 had no command"
+[[ -s $directory/shared/run/pods/attempt-1/command-1 ]] || report_failure "pod 1 had no command"
 no_token_in "the token of a run in pods" "$directory"/out-* "$directory/shared"
-token_is_found || tell_failure "a token in arguments is not found"
+token_is_found || report_failure "a token in arguments is not found"
 echo "$failures failures"
 [[ $failures -eq 0 ]]

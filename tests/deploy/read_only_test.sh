@@ -35,12 +35,12 @@ for i in 0 1; do
   running+=($!)
 done
 for i in 0 1; do
-  wait "${running[i]}" || { cp "$directory/out-$i" "$directory/output"; tell_failure "pod $i: status $?"; }
+  wait "${running[i]}" || { cp "$directory/out-$i" "$directory/output"; report_failure "pod $i: status $?"; }
 done
 cat "$directory"/out-* >"$directory/output"
-grep -qF "test accuracy" "$directory/output" || tell_failure "the pods did not train"
-grep -qiE "read-only|cannot be written" "$directory/output" && tell_failure "the pods write elsewhere"
-[[ -s $directory/shared/run/mean-model.safetensors ]] || tell_failure "no model"
+grep -qF "test accuracy" "$directory/output" || report_failure "the pods did not train"
+grep -qiE "read-only|cannot be written" "$directory/output" && report_failure "the pods write elsewhere"
+[[ -s $directory/shared/run/mean-model.safetensors ]] || report_failure "no model"
 expect "the health check" 0 "written" -- fast-health "$directory/shared/run"
 expect "a run without a folder" 0 "test accuracy" -- fastrun -n 2 fast-train --samples 600 --model mlp --epochs 1 --quiet
 echo "$failures failures"

@@ -29,7 +29,7 @@ starts() {
   local title=$1 arguments=$2
   rm -f "$directory/called"
   expect "$title" 0 -- "${@:4}"
-  printf '%s\n' "$arguments" "folder $run" | diff - "$directory/called" >"$directory/output" 2>&1 || tell_failure "$title: another command"
+  printf '%s\n' "$arguments" "folder $run" | diff - "$directory/called" >"$directory/output" 2>&1 || report_failure "$title: another command"
 }
 # In a folder whose name is a pattern for shells.
 run="$directory/run[1] *"
@@ -56,13 +56,13 @@ for environment in .venv other; do printf '%s\n' "export PATH=\"$directory/$envi
 printf '#!/bin/sh\nexec "%s/bin/fastrun" other "$@"\n' "$directory" >"$directory/other/bin/fastrun"
 chmod +x "$directory/other/bin/fastrun"
 starts "a loop in Python" "-n 2 python train.py" -- bash "$scripts/python.sbatch"
-[[ -d $run ]] || tell_failure "a loop in Python: no folder for the run"
+[[ -d $run ]] || report_failure "a loop in Python: no folder for the run"
 starts "another environment" "other -n 2 python other.py --epochs 3" -- env VIRTUAL_ENV="$directory/other" bash "$scripts/python.sbatch" python other.py --epochs 3
 run="$directory/run[1] *"
 starts "a folder of a job before" "-n 2 python train.py" -- env FAST_RUN_FOLDER="$run" bash "$scripts/python.sbatch"
 expect "no environment" 2 "$directory/none is no virtual environment; make it with python3 -m venv, or give VIRTUAL_ENV" -- \
   env VIRTUAL_ENV="$directory/none" bash "$scripts/python.sbatch"
-[[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "no environment: more than one line"
+[[ $(wc -l <"$directory/output") -eq 1 ]] || report_failure "no environment: more than one line"
 
 end_of_time() { # TITLE STATUS TEXT...
   rm -f "$directory/started" "$directory/asked"
@@ -71,16 +71,16 @@ end_of_time() { # TITLE STATUS TEXT...
   kill "-${signal:-TERM}" $!
   wait $!
   local status=$?
-  [[ $status -eq $2 ]] || tell_failure "$1: status $status"
-  for text in "${@:3}"; do grep -qF -e "$text" "$directory/output" || tell_failure "$1: no \"$text\""; done
+  [[ $status -eq $2 ]] || report_failure "$1: status $status"
+  for text in "${@:3}"; do grep -qF -e "$text" "$directory/output" || report_failure "$1: no \"$text\""; done
 }
-is_asked() { [[ $(cat "$directory/asked" 2>/dev/null) == "requeue 7" ]] || tell_failure "$1: Slurm is not asked"; }
+is_asked() { [[ $(cat "$directory/asked" 2>/dev/null) == "requeue 7" ]] || report_failure "$1: Slurm is not asked"; }
 saved="job 7: all workers have saved"
 state=RUNNING refusal="" end_of_time "Slurm agrees" 0 "$saved; asking Slurm to queue it again"
 is_asked "Slurm agrees"
 signal=USR1 state=RUNNING refusal="" end_of_time "SIGUSR1" 0 "$saved; asking Slurm to queue it again"
 is_asked "SIGUSR1"
-grep -qE "not queued|No such process" "$directory/output" && tell_failure "Slurm agrees: a refusal is told"
+grep -qE "not queued|No such process" "$directory/output" && report_failure "Slurm agrees: a refusal is told"
 refusal="slurm_requeue error: Operation not permitted" not_again="job 7: it is not queued again; submit it with FAST_RUN_FOLDER=$directory/run-7"
 state=RUNNING end_of_time "Slurm refuses" 75 "$refusal" "$not_again"
 is_asked "Slurm refuses"
@@ -89,6 +89,6 @@ is_asked "squeue fails, and Slurm refuses"
 state="" refusal="" end_of_time "squeue fails" 0 "no answer" "$saved; asking Slurm to queue it again"
 is_asked "squeue fails"
 state=COMPLETING end_of_time "the job was canceled" 75 "$saved; its state is COMPLETING, so Slurm is not asked"
-[[ ! -e $directory/asked ]] || tell_failure "the job was canceled: Slurm is asked"
+[[ ! -e $directory/asked ]] || report_failure "the job was canceled: Slurm is asked"
 echo "$failures failures"
 [[ $failures -eq 0 ]]

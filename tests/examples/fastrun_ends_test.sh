@@ -21,7 +21,7 @@ for way in full closed; do
   esac
   status=$?
   [[ $status -eq 0 && -e $directory/$way.1 && -e $directory/$way.2 ]] ||
-    tell_failure "standard error $way: status $status, $(ls "$directory" | grep -c "^$way") ranks went on"
+    report_failure "standard error $way: status $status, $(ls "$directory" | grep -c "^$way") ranks went on"
 done
 
 # A signal before all ranks are there reaches those that come later.
@@ -35,7 +35,7 @@ for delay in 0.02 0.05 0.08 0.12 0.2 0.4; do
   wait "$launcher"
   status=$?
   [[ $status -ne 0 && $((SECONDS - began)) -lt 30 ]] ||
-    tell_failure "SIG$signal after $delay s: status $status after $((SECONDS - began)) s: $(cat "$directory/output")"
+    report_failure "SIG$signal after $delay s: status $status after $((SECONDS - began)) s: $(cat "$directory/output")"
 done
 
 # What a signal to fastrun becomes for its ranks. Those of queue systems ask for a stop that saves. None ends fastrun.
@@ -59,7 +59,7 @@ for pair in TERM:TERM INT:INT HUP:TERM USR2:USR2 USR1:USR2 XCPU:USR2; do
   wait "$launcher"
   status=$?
   [[ $status -eq 0 && $(grep -c "hears ${pair#*:}$" "$directory/output") -eq 3 ]] ||
-    tell_failure "SIG$pair: status $status: $(cat "$directory/output")"
+    report_failure "SIG$pair: status $status: $(cat "$directory/output")"
 done
 
 # An mpiexec that starts one of two ranks. The rank has the time to save, and what it has started ends with it.
@@ -78,17 +78,17 @@ END
 chmod +x "$directory/half" "$directory/saves"
 nothing_left() { # TITLE ARGUMENTS of a process
   sleep 0.5
-  ! pgrep -xf "$2" >/dev/null || { tell_failure "$1: \"$2\" is left behind" && pkill -xf "$2"; }
+  ! pgrep -xf "$2" >/dev/null || { report_failure "$1: \"$2\" is left behind" && pkill -xf "$2"; }
 }
 expect "a rank that is not started" 1 "1 of 2 ranks have not been started within 1 s" -- \
   "$fastrun" --mpiexec "$directory/half" --launch-deadline 1 -n 2 "$directory/saves" "$directory/saved"
-[[ -e $directory/saved ]] || tell_failure "a rank that is not started: the other one had no time to save"
+[[ -e $directory/saved ]] || report_failure "a rank that is not started: the other one had no time to save"
 "$fastrun" --mpiexec "$directory/half" -n 2 "$directory/saves" "$directory/saved-too" >"$directory/output" 2>&1 &
 launcher=$!
 sleep 1
 kill -TERM "$launcher"
 wait "$launcher"
-[[ $? -eq 1 && -e $directory/saved-too ]] || tell_failure "SIGTERM before all ranks are started: $(cat "$directory/output")"
+[[ $? -eq 1 && -e $directory/saved-too ]] || report_failure "SIGTERM before all ranks are started: $(cat "$directory/output")"
 
 # Ranks that are scripts: mpiexec dies before training began.
 "$fastrun" -n 2 sh -c 'sleep 48.75; true' >"$directory/output" 2>&1 &
@@ -114,8 +114,8 @@ for ((i = 0; i < 200; ++i)); do
   kill -0 "$launcher" 2>/dev/null || break
   sleep 0.1
 done
-kill -9 "$launcher" 2>/dev/null && tell_failure "output that nobody reads: fastrun does not end"
-grep -qF "what is left of it is dropped" "$directory/output" || tell_failure "output that nobody reads: $(cat "$directory/output")"
+kill -9 "$launcher" 2>/dev/null && report_failure "output that nobody reads: fastrun does not end"
+grep -qF "what is left of it is dropped" "$directory/output" || report_failure "output that nobody reads: $(cat "$directory/output")"
 exec 7>&-
 
 # Lines of ranks that print much stay whole. A line that has only begun is passed on after a moment.
@@ -123,21 +123,21 @@ exec 7>&-
   cat >"$directory/lines"
 torn=$(grep -cvxE 'rank [0-2] line [0-9]+ of many' "$directory/lines")
 [[ $torn -eq 0 && $(wc -l <"$directory/lines") -eq 60000 && $(sort -u "$directory/lines" | wc -l) -eq 60000 ]] ||
-  tell_failure "lines of three ranks: $torn of $(wc -l <"$directory/lines") are torn"
+  report_failure "lines of three ranks: $torn of $(wc -l <"$directory/lines") are torn"
 "$fastrun" -n 2 sh -c 'printf "begun %s" $FASTRUN_RANK; sleep 3; echo " and ended"' >"$directory/lines" 2>"$directory/output" &
 launcher=$!
 for ((i = 0; i < 100; ++i)); do
   [[ $(grep -o "begun [01]" "$directory/lines" | wc -l) -lt 2 ]] || break
   sleep 0.1
 done
-kill -0 "$launcher" 2>/dev/null && [[ $i -lt 100 ]] || tell_failure "a line that has begun: it comes at its end only"
-wait "$launcher" || tell_failure "a line that has begun: status $?"
+kill -0 "$launcher" 2>/dev/null && [[ $i -lt 100 ]] || report_failure "a line that has begun: it comes at its end only"
+wait "$launcher" || report_failure "a line that has begun: status $?"
 
 # A rank that ends well before training began, while the others may wait for it.
 expect "an early end" 0 "rank 1 ended with status 0 before training began; ranks 0, 2 may wait for it" -- \
   "$fastrun" -n 3 bash -c '((FASTRUN_RANK == 1)) || sleep 12'
 expect "no early end" 0 -- "$fastrun" -n 3 bash -c '[[ $FASTRUN_RANK != 0 ]] || printf b >&"$FASTRUN_FD"; ((FASTRUN_RANK == 1)) || sleep 12'
-grep -qF "before training began" "$directory/output" && tell_failure "no early end: training has begun"
+grep -qF "before training began" "$directory/output" && report_failure "no early end: training has begun"
 
 # Connections that never say the token make room for ranks.
 cat >"$directory/crowd" <<'END'

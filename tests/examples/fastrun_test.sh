@@ -17,18 +17,18 @@ expect "only a spare that slept ends well" 1 "1 of 2 ranks ended well (1 of thes
 expect "a spare that took a seat ends well" 0 "1 of 2 ranks ended well; 1 is required" -- \
   "$fastrun" -n 1 --spares 1 bash -c 'if [[ $FASTRUN_RANK = 1 ]]; then printf t >&$FASTRUN_FD; else false; fi'
 expect "none ends well" 1 "ended with status 1 and printed no error" "0 of 2" -- "$fastrun" -n 2 false
-[[ $(grep -c "printed no error" "$directory/output") = 1 ]] || tell_failure "none ends well: not told once"
+[[ $(grep -c "printed no error" "$directory/output") = 1 ]] || report_failure "none ends well: not told once"
 expect "one fails in silence, and MPI ends the other" 1 "rank 1 (process" "ended with status 3 and printed no error" -- \
   "$fastrun" -n 2 bash -c '((FASTRUN_RANK)) && exit 3; sleep 0.5; echo "Abort(1) on node 0" >&2; exit 1'
 expect "one of two has printed why" 1 "no data" "0 of 2" -- "$fastrun" -n 2 bash -c '((FASTRUN_RANK)) || echo "error: no data" >&2; exit 3'
-grep -qF "printed no error" "$directory/output" && tell_failure "one of two has printed why: a second line"
+grep -qF "printed no error" "$directory/output" && report_failure "one of two has printed why: a second line"
 expect "no such program" 1 "/no/such cannot be started (No such file or directory)" -- "$fastrun" -n 2 /no/such
-[[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "no such program: more than one line"
+[[ $(wc -l <"$directory/output") -eq 1 ]] || report_failure "no such program: more than one line"
 expect "no such program among those of PATH" 1 "fastrun: nosuchprogram cannot be started" -- "$fastrun" -n 2 nosuchprogram
-[[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "no such program among those of PATH: more than one line"
+[[ $(wc -l <"$directory/output") -eq 1 ]] || report_failure "no such program among those of PATH: more than one line"
 expect "a program that other hosts may have" 1 "fastrun: /no/such cannot be started on $(hostname) (No such file or directory)" -- \
   "$fastrun" --hosts localhost -n 3 /no/such
-[[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "a program that other hosts may have: more than one line"
+[[ $(wc -l <"$directory/output") -eq 1 ]] || report_failure "a program that other hosts may have: more than one line"
 expect "a folder in place of a program" 1 "$directory cannot be started on $(hostname) (Permission denied)" -- "$fastrun" --hosts localhost -n 2 "$directory"
 expect "a program that ends with 127 by itself" 1 "ended with status 127 and printed no error" "0 of 2" -- "$fastrun" --hosts localhost -n 2 bash -c 'exit 127'
 mkdir "$directory/programs"
@@ -55,7 +55,7 @@ not_reached=("ssh: no route to nohost2" "ssh to nohost2 ended with status 255; 1
 mpiexec --version 2>/dev/null | grep -qE "OpenRTE|Open MPI" && not_reached=("never started")
 expect "a host that ssh does not reach" 1 "${not_reached[@]}" -- \
   env PATH="$directory/unreachable:$PATH" "$fastrun" --hosts localhost,nohost2 --start-deadline 3 -n 2 sleep 50
-grep -qF "within" "$directory/output" && tell_failure "a host that ssh does not reach: fastrun waits for --launch-deadline"
+grep -qF "within" "$directory/output" && report_failure "a host that ssh does not reach: fastrun waits for --launch-deadline"
 # What connects is a rank by fastrun's token alone.
 cat >"$directory/stranger" <<'EOF'
 #!/usr/bin/env bash
@@ -73,7 +73,7 @@ keeps_secret() { # TITLE OPTIONS...
   forget_token
   PATH="$secret:$PATH" timeout -k 5 100 "$fastrun" "${@:2}" -n 2 "$secret/rank" </dev/null >"$directory/output" 2>&1 &
   look_for_token "$1" 2
-  wait $! || tell_failure "$1: status $?"
+  wait $! || report_failure "$1: status $?"
   no_token_in "$1" "$directory/output"
 }
 keeps_secret "the token of a run on one host"
@@ -84,7 +84,7 @@ if getent hosts "$(hostname)" >/dev/null; then
 else
   echo "left out: the token of a run over ssh: other hosts cannot find this one by its name, $(hostname)"
 fi
-token_is_found || tell_failure "a token in arguments is not found"
+token_is_found || report_failure "a token in arguments is not found"
 expect "a run with all logs" 0 "test accuracy" -- \
   env PATH="$secret:$PATH" "$fastrun" -n 2 "$train" "${small[@]}" --out "$directory/logs" --log-level debug
 no_token_in "the token of a run with all logs" "$directory/output" "$directory/logs"
@@ -100,7 +100,7 @@ few=("$fastrun" --mpiexec "$directory/each_alone" -n 12 bash -c 'echo "rank $FAS
 expect "few descriptors" 0 "rank 0 has 24" "rank 11 has 24" -- bash -c 'ulimit -Sn 24 && exec "$@"' - "${few[@]}"
 expect "few descriptors, and no more are allowed" 1 "(Too many open files): 24 descriptors are allowed, and 12 ranks need two each" -- \
   bash -c 'ulimit -n 24 && exec "$@"' - "${few[@]}"
-[[ $(grep -c ^fastrun: "$directory/output") -eq 1 ]] || tell_failure "few descriptors: more than one error"
+[[ $(grep -c ^fastrun: "$directory/output") -eq 1 ]] || report_failure "few descriptors: more than one error"
 # bash becomes fastrun and is the process of $$.
 hang_up='exec "$0" -n 1 sh -c "kill -HUP $$; sleep 1; echo survived"'
 expect "a terminal closes" 1 "signal 15" -- env --default-signal=HUP bash -c "$hang_up" "$fastrun"
@@ -113,7 +113,7 @@ chmod +x "$directory/hydra" "$directory/open_mpi"
 other=hydra own="Open MPI" wrong=MPICH
 grep -qF hydra "$directory/output" && other=open_mpi own=MPICH wrong="Open MPI"
 expect "doctor of a host that is not there" 1 "FIX   host nobody.invalid answers to ssh: set up ssh" -- "$fastrun" --doctor -n 1 --hosts nobody.invalid
-grep -q '^$' "$directory/output" && tell_failure "doctor of a host that is not there: an empty line"
+grep -q '^$' "$directory/output" && report_failure "doctor of a host that is not there: an empty line"
 mkdir "$directory/silent" # its ssh takes all the time that it is given
 printf '#!/bin/sh\n[ "$2" != ssh ] || exit 124\nexec %s "$@"\n' "$(command -v timeout)" >"$directory/silent/timeout"
 chmod +x "$directory/silent/timeout"
@@ -129,7 +129,7 @@ printf '#!/bin/sh\necho 64\n' >"$directory/bin/nproc"
 chmod +x "$directory/ssh" "$directory/bin/nproc"
 expect "doctor of other hosts" 1 "ok    host nohost1 answers to ssh" "64 cores for 2 ranks on nohost1" "FIX   host nohost2 answers" -- \
   env PATH="$directory:$PATH" "$fastrun" --doctor --hosts nohost1,nohost2:2 -n 4
-grep -qF "ranks here" "$directory/output" && tell_failure "doctor of other hosts: this machine is examined"
+grep -qF "ranks here" "$directory/output" && report_failure "doctor of other hosts: this machine is examined"
 if getent hosts localhost >/dev/null; then
   expect "doctor of this host by name" 0 "cores for 1 ranks here" -- "$fastrun" --doctor --hosts localhost -n 1
 else
@@ -137,10 +137,10 @@ else
 fi
 expect "doctor of more ranks than cores" 0 "note  " "cores for $(($(nproc) + 1)) ranks here: ranks share cores" -- \
   "$fastrun" --doctor -n "$(($(nproc) + 1))"
-grep -qF "FIX" "$directory/output" && tell_failure "doctor of more ranks than cores: runs work"
+grep -qF "FIX" "$directory/output" && report_failure "doctor of more ranks than cores: runs work"
 expect "training" 0 "test accuracy" "workers                       3" -- "$fastrun" -n 3 "$train" "${small[@]}"
 expect "bad input" 2 "error: --lr: -1" -- "$fastrun" -n 2 "$train" "${small[@]}" --lr -1
-[[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "bad input: more than one line"
+[[ $(wc -l <"$directory/output") -eq 1 ]] || report_failure "bad input: more than one line"
 expect "a rank that never begins" 1 "before training began" -- "$fastrun" --start-deadline 1 -n 2 \
   bash -c 'if [[ $FASTRUN_RANK = 1 ]]; then kill -9 $$; fi; exec sleep 50'
 
@@ -151,7 +151,7 @@ expect_on_the_way "pre-emption" "stopped after" "$directory/run/metrics/0.jsonl"
 announce() { kill -USR1 "$(pgrep -P "$1")"; } # as Slurm before the end of the time
 run=("$train" --samples 4000 --model mlp --epochs 40 --step-ms 10 --quiet --out "$directory/run2" --checkpoints "$directory/saved2")
 expect_on_the_way "the end of a job's time" "stopped after" "$directory/run2/metrics/0.jsonl" announce -- "$fastrun" -n 3 "${run[@]}"
-ls "$directory"/saved2/round-*/manifest.json >/dev/null || tell_failure "the end of a job's time: nothing is saved"
+ls "$directory"/saved2/round-*/manifest.json >/dev/null || report_failure "the end of a job's time: nothing is saved"
 expect "resume" 0 "test accuracy" "workers                       3" -- "$fastrun" -n 3 "$train" --samples 4000 --model mlp --epochs 5 --quiet --resume "$directory/saved"
 
 # A stream of bytes passes unchanged, however late it is read.
@@ -176,12 +176,12 @@ if mpiexec --version 2>/dev/null | grep -qE "OpenRTE|Open MPI"; then # whose lib
     </dev/null >"$directory/output" 2>&1 &
   for ((i = 0; i < 300 && $(results "$directory/alone/metrics/0.jsonl")0 < 1; ++i)); do sleep 0.1; done
   kill_mpiexec $!
-  wait $! && tell_failure "mpiexec is killed: status 0"
-  grep -qF "0 of 2 ranks ended well" "$directory/output" || tell_failure "mpiexec is killed: no end is told"
+  wait $! && report_failure "mpiexec is killed: status 0"
+  grep -qF "0 of 2 ranks ended well" "$directory/output" || report_failure "mpiexec is killed: no end is told"
 else
   expect_on_the_way "mpiexec is killed" "mpiexec has ended; the ranks go on without it" "$directory/alone/metrics/0.jsonl" kill_mpiexec -- \
     "$fastrun" -n 2 "$train" --samples 4000 --model mlp --epochs 10 --step-ms 10 --quiet --out "$directory/alone"
-  grep -qF "workers                       2" "$directory/output" || tell_failure "mpiexec is killed: no summary of both"
+  grep -qF "workers                       2" "$directory/output" || report_failure "mpiexec is killed: no summary of both"
 fi
 cat >"$directory/sleepy" <<'EOF'
 #!/bin/sh
@@ -201,14 +201,14 @@ start_sleepers() {
 }
 start_sleepers
 pkill -9 -P $! mpiexec
-wait $! && tell_failure "mpiexec is killed before training: status 0"
-grep -qF "ranks 0, 1 ended with mpiexec, before training began" "$directory/output" || tell_failure "mpiexec is killed before training"
-sleepers_end || tell_failure "mpiexec is killed before training: ranks live"
+wait $! && report_failure "mpiexec is killed before training: status 0"
+grep -qF "ranks 0, 1 ended with mpiexec, before training began" "$directory/output" || report_failure "mpiexec is killed before training"
+sleepers_end || report_failure "mpiexec is killed before training: ranks live"
 
 # When fastrun is killed, no rank stays.
 start_sleepers
 kill -9 $!
-sleepers_end || tell_failure "fastrun is killed: its ranks live"
+sleepers_end || report_failure "fastrun is killed: its ranks live"
 
 # A host on which no rank starts. This mpiexec starts the first rank alone, and goes on.
 cat >"$directory/first_alone" <<'EOF'
@@ -230,12 +230,12 @@ for ((i = 0; i < 100; ++i)); do [[ -e $directory/patient_is_up ]] && break || sl
 launcher=$(pgrep -P $!)
 kill -INT "$launcher" && sleep 0.5 && kill -INT "$launcher"
 wait $!
-[[ $? -eq 1 ]] || tell_failure "interrupted twice while a rank does not start: no end with status 1"
-grep -qF "rank 1 never started" "$directory/output" || tell_failure "interrupted twice: no word of rank 1"
-grep -qF "rank 0" "$directory/output" && tell_failure "interrupted twice: the killed rank is told"
+[[ $? -eq 1 ]] || report_failure "interrupted twice while a rank does not start: no end with status 1"
+grep -qF "rank 1 never started" "$directory/output" || report_failure "interrupted twice: no word of rank 1"
+grep -qF "rank 0" "$directory/output" && report_failure "interrupted twice: the killed rank is told"
 expect "a rank fails while another does not start" 1 "a rank ended before training began" "rank 1 never started" -- \
   "$fastrun" --mpiexec "$directory/first_alone" --start-deadline 1 -n 2 false
-grep -qF "rank 0 ended with" "$directory/output" && tell_failure "a rank fails while another does not start: its end is not known"
+grep -qF "rank 0 ended with" "$directory/output" && report_failure "a rank fails while another does not start: its end is not known"
 
 # Runs whose ranks of $victims tell their processes, to be killed.
 cat >"$directory/rank" <<'EOF'
@@ -260,6 +260,6 @@ run=("$directory/rank" "$train" "${small[@]}" --epochs 12 --shards dirichlet:0.1
 expect_on_the_way "taking over" "worker 0: trains on its 200 samples and on 100 of workers that are gone (1)" \
   "$directory/skewed/metrics/0.jsonl" kill_victims -- "$fastrun" -n 3 "${run[@]}"
 text="worker 2: trains on its 200 samples and on 100 of workers that are gone (1)"
-grep -qF "$text" "$directory/output" || tell_failure "taking over: no \"$text\""
+grep -qF "$text" "$directory/output" || report_failure "taking over: no \"$text\""
 echo "$failures failures"
 [[ $failures -eq 0 ]]

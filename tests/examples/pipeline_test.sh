@@ -11,7 +11,7 @@ refused() {
   local title=$1 ranks=$2 text=$3
   shift 4
   expect "$title" 1 "error: " "$text" -- "$mpiexec" -n "$ranks" "$pipeline" --steps 2 "$@"
-  [[ $(grep -c "error: " "$directory/output") -eq 1 ]] || tell_failure "$title: not one error line"
+  [[ $(grep -c "error: " "$directory/output") -eq 1 ]] || report_failure "$title: not one error line"
 }
 refused "ranks and stages" 3 "3 ranks for 2 stages; a multiple of 2 is required" --
 refused "a cut that is no layer" 2 "a cut after 99 layers; model lenet5 has 12 layers" -- --cut 99
@@ -49,18 +49,18 @@ killed() {
     grep -qs "replica 1 step 5 " "$directory/output" && break
     sleep 0.1
   done
-  [[ $i -lt 300 ]] || tell_failure "$title: no fifth step within 30 s"
+  [[ $i -lt 300 ]] || report_failure "$title: no fifth step within 30 s"
   [[ ! -e $directory/victim ]] || kill -9 "$(cat "$directory/victim")"
   wait $started
   found=$?
-  [[ $found -eq $status ]] || tell_failure "$title: status $found"
+  [[ $found -eq $status ]] || report_failure "$title: status $found"
   for text in "${texts[@]}"; do
-    grep -qF -e "$text" "$directory/output" || tell_failure "$title: no \"$text\""
+    grep -qF -e "$text" "$directory/output" || report_failure "$title: no \"$text\""
   done
 }
 killed "a stage is killed" 0 "rank 3: replica 1 ends: PointToPoint: rank 2 has ended" \
   "replica 0 step 60 loss" "replica 0 of 2: loss" "2 of 4 ranks ended well" -- --steps 60
-grep -qF "replica 1 of 2: loss" "$directory/output" && tell_failure "a stage is killed: its replica goes on"
+grep -qF "replica 1 of 2: loss" "$directory/output" && report_failure "a stage is killed: its replica goes on"
 killed "a stage is killed, with a rule that averages over all" 1 "all-reduce: worker 1 is gone" "0 of 4 ranks ended well" -- \
   --steps 60 --algorithm allreduce --deadline 10
 

@@ -19,12 +19,12 @@ chosen() {
   local out=$directory/run again=$directory/again
   rm -rf "$out" "$again"
   expect "$title" 0 "topology: $name ($reason" -- "${run[@]}" "$train" "${training[@]}" "$@" --topology auto --out "$out"
-  [[ $(grep -c "^topology: " "$directory/output") -eq 1 ]] || tell_failure "$title: the choice is not printed once"
-  grep -qxE "topology = \"$name\"( *#.*)?" "$out/config.toml" || tell_failure "$title: not in config.toml"
+  [[ $(grep -c "^topology: " "$directory/output") -eq 1 ]] || report_failure "$title: the choice is not printed once"
+  grep -qxE "topology = \"$name\"( *#.*)?" "$out/config.toml" || report_failure "$title: not in config.toml"
   expect "$title, again" 0 -- "${run[@]}" "$train" --config "$out/config.toml" --out "$again"
-  grep -q "^topology: " "$directory/output" && tell_failure "$title, again: there was nothing to choose"
-  [[ $(results "$out/metrics/0.jsonl") -gt 0 ]] || tell_failure "$title: no metrics"
-  cmp "$out/mean-model.safetensors" "$again/mean-model.safetensors" || tell_failure "$title: another model"
+  grep -q "^topology: " "$directory/output" && report_failure "$title, again: there was nothing to choose"
+  [[ $(results "$out/metrics/0.jsonl") -gt 0 ]] || report_failure "$title: no metrics"
+  cmp "$out/mean-model.safetensors" "$again/mean-model.safetensors" || report_failure "$title: another model"
 }
 
 if [[ $part == ranks ]]; then
@@ -72,7 +72,7 @@ if [[ $part == hosts ]]; then
   for host in 1 2 3 4; do
     payloads=$(((sent[host] - short[host - 1]) / payload_bytes))
     echo "host $host has sent $payloads payloads in 200 rounds"
-    [[ $payloads -ge 78 && $payloads -le 95 ]] || tell_failure "host $host has sent $payloads payloads, 80 are required"
+    [[ $payloads -ge 78 && $payloads -le 95 ]] || report_failure "host $host has sent $payloads payloads, 80 are required"
   done
 else
   # By measured links. Long steps hide 50 KB: a ring of 3, in which all read each other, agrees in fewer rounds. At 1 Mbit/s
@@ -94,7 +94,7 @@ else
   cut_all 9>&- &
   expect "hosts that do not answer" 1 "error: measuring links: " "not answered" -- \
     "$hosts" run 3 -r 1 "$train" "${training[@]}" --topology auto --measure-s 30
-  [[ $(grep -c "error: " "$directory/output") -eq 1 ]] || tell_failure "hosts that do not answer: there is not one message"
+  [[ $(grep -c "error: " "$directory/output") -eq 1 ]] || report_failure "hosts that do not answer: there is not one message"
   wait $!
   "$hosts" mend
 fi

@@ -42,7 +42,7 @@ EOF2
 chmod +x "$directory/look"
 expect "a host" 0 "host fasthost1, networks eth0 lo, process 1" -- "${in_chroot[@]}" bash -c \
   "'$hosts' up 1 && '$hosts' enter 1 '$directory/look' && ls /dev/shm && '$hosts' down"
-grep -q of_fasthost1 "$directory/output" && tell_failure "a host's /dev/shm is the machine's"
+grep -q of_fasthost1 "$directory/output" && report_failure "a host's /dev/shm is the machine's"
 without=sys
 export without
 expect "without /sys" 1 "hosts cannot have mounts of their own: neither / nor /sys is a mount point" -- "${in_chroot[@]}" "$hosts" check

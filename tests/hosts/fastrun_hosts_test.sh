@@ -17,9 +17,9 @@ kill_one() { # of the second host
 }
 expect_on_the_way "a death" "3 of 4 ranks ended well" "$directory/run/metrics/0.jsonl" kill_one -- \
   "${command[@]}" --quiet --epochs 10 --step-ms 15 --suspect-after 1 --out "$directory/run"
-grep -q "rank [23] .* died of signal 9" "$directory/output" || tell_failure "a death: which one?"
+grep -q "rank [23] .* died of signal 9" "$directory/output" || report_failure "a death: which one?"
 
-told_once() { [[ $(grep -c "cannot be started" "$directory/output") -eq 1 ]] || tell_failure "$1: not told once"; }
+told_once() { [[ $(grep -c "cannot be started" "$directory/output") -eq 1 ]] || report_failure "$1: not told once"; }
 four=("$fastrun" --hosts 10.99.0.1,10.99.0.2 --ppn 2 -n 4)
 expect "no host has the program" 1 "fastrun: /no/such cannot be started on fasthost1, fasthost2 (No such file or directory)" -- "${four[@]}" /no/such
 told_once "no host has the program"

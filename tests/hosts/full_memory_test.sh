@@ -16,7 +16,7 @@ for small in 1 2; do
   export small
   expect "host $small has little memory" 1 "error: SharedWindow: /dev/shm has " "0 of 4 ranks ended well" -- \
     "$fastrun" --hosts 10.99.0.1,10.99.0.2 --ppn 2 -n 4 "$directory/rank" "$train" --samples 600 --model mlp:8000 --quiet --deadline 20
-  [[ $(grep -c "error:" "$directory/output") -eq 1 ]] || tell_failure "host $small has little memory: not one error"
+  [[ $(grep -c "error:" "$directory/output") -eq 1 ]] || report_failure "host $small has little memory: not one error"
 done
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -25,13 +25,13 @@ joins() {
     expect "$title" 0 "joined as asked to            3" -- "${job[@]}" "$train" "${small[@]}" --epochs 80 --staleness $staleness \
       --out "$run"
     grep -qE "lost workers|replaced|ended well|suspect|no sign of life|could not be read" "$directory/output" &&
-      tell_failure "$title: something went wrong"
+      report_failure "$title: something went wrong"
     [[ $(tail -qn 1 "$run"/metrics/[0-3].jsonl | grep -o '"step":[0-9]*' | sort -u | wc -l) -eq 1 ]] ||
-      tell_failure "$title: workers end in different rounds"
-    [[ -e $run/mean-model.safetensors ]] || tell_failure "$title: no mean model"
+      report_failure "$title: workers end in different rounds"
+    [[ -e $run/mean-model.safetensors ]] || report_failure "$title: no mean model"
     distance=$(grep "consensus distance" "$directory/output" | grep -o "[0-9.e+-]*$")
     # Workers that do not read each other end 10 and more apart; the learning rate ends at 0.
-    [[ $staleness -gt 0 ]] || awk "BEGIN { exit !($distance < 0.01) }" || tell_failure "$title: the workers end apart"
+    [[ $staleness -gt 0 ]] || awk "BEGIN { exit !($distance < 0.01) }" || report_failure "$title: the workers end apart"
   done
 }
 
@@ -48,8 +48,8 @@ stopped() {
   local run=$directory/stopped
   expect_on_the_way "stopped while one worker is far behind" "to be resumed" "$run/metrics/0.jsonl" stop_when_joined -- \
     "${job[@]}" "$train" "${small[@]}" --epochs 4000 --staleness inf --slow 2:20 --out "$run" --checkpoint-every 1000000
-  [[ $(find "$run/checkpoints" -name 'worker-*.safetensors' | wc -l) -eq 4 ]] || tell_failure "stopped: not all have saved"
-  grep -qE "waited|is gone|ended well" "$directory/output" && tell_failure "stopped: workers have waited for others"
+  [[ $(find "$run/checkpoints" -name 'worker-*.safetensors' | wc -l) -eq 4 ]] || report_failure "stopped: not all have saved"
+  grep -qE "waited|is gone|ended well" "$directory/output" && report_failure "stopped: workers have waited for others"
 }
 "$part"
 echo "$failures failures"

@@ -62,11 +62,11 @@ for ((run = 0; run < count; ++run)); do
     "$fastrun" "${four[@]}" --min-workers 3 "$train" "${training[@]}" --samples $samples --step-ms 10 --suspect-after 1 --out "$out"
   found=$(accuracy)
   echo "$title: $found %, at least $least % required; $((SECONDS - began)) s"
-  grep -qF "rank $((victim - 1)) on fasthost$victim is out of reach" "$directory/output" || tell_failure "$title: who is lost?"
-  grep -qF "lost workers                  $((victim - 1))" "$directory/output" || tell_failure "$title: the summary names another worker"
-  awk "BEGIN { exit !(${found:-0} >= $least) }" || tell_failure "$title: an accuracy of $found"
-  [[ -s $out/mean-model.safetensors ]] || tell_failure "$title: nothing is saved"
-  [[ ! -e $directory/lives ]] || tell_failure "$title: its rank has not ended"
+  grep -qF "rank $((victim - 1)) on fasthost$victim is out of reach" "$directory/output" || report_failure "$title: who is lost?"
+  grep -qF "lost workers                  $((victim - 1))" "$directory/output" || report_failure "$title: the summary names another worker"
+  awk "BEGIN { exit !(${found:-0} >= $least) }" || report_failure "$title: an accuracy of $found"
+  [[ -s $out/mean-model.safetensors ]] || report_failure "$title: nothing is saved"
+  [[ ! -e $directory/lives ]] || report_failure "$title: its rank has not ended"
 done
 
 # Before training nobody can do without the host.
@@ -87,9 +87,9 @@ began=$SECONDS
 wait $!
 status=$?
 echo "before training: $((SECONDS - began)) s"
-[[ $status -eq 1 ]] || tell_failure "before training: status $status"
-[[ $((SECONDS - began)) -lt 25 ]] || tell_failure "before training: it took $((SECONDS - began)) s"
-[[ $(grep -c "rank 2 on fasthost3 is out of reach" "$directory/output") -eq 1 ]] || tell_failure "before training: who is lost?"
-[[ $(grep -c "^fastrun:" "$directory/output") -le 3 ]] || tell_failure "before training: more than the cause, the consequence and the result"
+[[ $status -eq 1 ]] || report_failure "before training: status $status"
+[[ $((SECONDS - began)) -lt 25 ]] || report_failure "before training: it took $((SECONDS - began)) s"
+[[ $(grep -c "rank 2 on fasthost3 is out of reach" "$directory/output") -eq 1 ]] || report_failure "before training: who is lost?"
+[[ $(grep -c "^fastrun:" "$directory/output") -le 3 ]] || report_failure "before training: more than the cause, the consequence and the result"
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -29,8 +29,8 @@ expect_on_the_way "a killed worker" "7 of 8 ranks ended well" "$directory/out/me
   "$fastrun" -n 8 --min-workers 7 "$directory/rank" "$train" "${training[@]}" --topology "$directory/hierarchical-one-peer.toml" \
   --out "$directory/out"
 found=$(distance)
-grep -qE "lost workers +1$" "$directory/output" || tell_failure "the summary names another worker"
+grep -qE "lost workers +1$" "$directory/output" || report_failure "the summary names another worker"
 echo "consensus distance ${found:-none}; of hosts that never exchange ${apart:-none}"
-awk "BEGIN { exit !(${found:-1} < 0.05 * ${apart:-0}) }" || tell_failure "the survivors do not agree"
+awk "BEGIN { exit !(${found:-1} < 0.05 * ${apart:-0}) }" || report_failure "the survivors do not agree"
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -9,24 +9,24 @@ directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 source "$(dirname "$0")/../support/expect.sh"
 plan=("$topology" plan --measure --topologies ring,base2 --codecs identity --rounds 20)
-once() { [[ $(grep -c "$2" "$directory/output") -eq 1 ]] || tell_failure "$1: \"$2\" is not there once"; }
+once() { [[ $(grep -c "$2" "$directory/output") -eq 1 ]] || report_failure "$1: \"$2\" is not there once"; }
 # within TITLE LOW VALUE HIGH
-within() { awk -v a="$2" -v b="$3" -v c="$4" 'BEGIN { exit !(a <= b && b <= c) }' || tell_failure "$1: $3 is not from $2 to $4"; }
+within() { awk -v a="$2" -v b="$3" -v c="$4" 'BEGIN { exit !(a <= b && b <= c) }' || report_failure "$1: $3 is not from $2 to $4"; }
 value() { sed -n "s/^$1 = //p" "$directory/cluster.toml"; }
 
 if [[ -n $mpiexec ]]; then
   expect "one host" 0 "measured in " "1 host of 3 workers" "all-reduce (ring)" "best: " -- \
     "$mpiexec" -n 3 "${plan[@]}" --measure-s 1 --model mlp:8 --write-cluster "$directory/cluster.toml" --svg "$directory/best.svg"
   once "one host" "best: "
-  grep -q "<svg" "$directory/best.svg" || tell_failure "one host: no picture"
-  [[ $(value payload_bytes) == 25480 ]] || tell_failure "one host: payload_bytes = $(value payload_bytes)" # 785·8 + 9·10 floats
+  grep -q "<svg" "$directory/best.svg" || report_failure "one host: no picture"
+  [[ $(value payload_bytes) == 25480 ]] || report_failure "one host: payload_bytes = $(value payload_bytes)" # 785·8 + 9·10 floats
   expect "planned again" 0 "best: " -- "$topology" plan --cluster "$directory/cluster.toml" --topologies ring --codecs identity
   expect "json" 0 '"link_bandwidth"' -- "$mpiexec" -n 2 "${plan[@]}" --measure-s 1 --step-ms 25 --parameters 1e4 --json
   python3 -c "
 import json, sys
 measured = json.load(open(sys.argv[1]))['measured']
 assert measured['step_s'] == 0.025 and measured['payload_bytes'] == 40000, measured" "$directory/output" ||
-    tell_failure "json: other figures"
+    report_failure "json: other figures"
   expect "one rank" 2 "there is one rank" -- "$mpiexec" -n 1 "${plan[@]}"
   expect "both" 2 "--cluster and --measure exclude each other" -- "$mpiexec" -n 2 "${plan[@]}" --cluster x.toml
   once "both" "exclude"
@@ -70,7 +70,7 @@ for try in 1 2 3 4; do
 done
 within "latency, s" 0.016 "$(value link_latency_s)" 0.024
 within "bytes per second" 8.5e6 "$(value link_bandwidth)" 15e6
-[[ $(value step_s) == 0.04 && $(value hosts) == 4 && $(value workers_per_host) == 2 ]] || tell_failure "other figures"
+[[ $(value step_s) == 0.04 && $(value hosts) == 4 && $(value workers_per_host) == 2 ]] || report_failure "other figures"
 
 # Once host 3 has sent long messages, no frame passes between it and the others.
 sent_by_3() { nsenter --net=/run/netns/fasthost3 awk '/eth0:/ { print $10 }' /proc/net/dev; }

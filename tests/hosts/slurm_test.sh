@@ -89,7 +89,7 @@ wait_for_end() { # JOB
 }
 expect_texts() { # TITLE FILE TEXT...
   cp "$2" output
-  for text in "${@:3}"; do grep -qF -e "$text" output || tell_failure "$1: no \"$text\""; done
+  for text in "${@:3}"; do grep -qF -e "$text" output || report_failure "$1: no \"$text\""; done
 }
 # start_train ARGUMENT... -- ARGUMENT OF fast-train...: deploy/slurm/train.sbatch on two nodes; sets job.
 start_train() {
@@ -97,15 +97,15 @@ start_train() {
   while [[ $1 != -- ]]; do of_sbatch+=("$1") && shift; done
   export FAST_RUN_FOLDER=$directory/again
   sbatch -N 2 --ntasks-per-node=1 -o "$directory/job" "${of_sbatch[@]}" "$deploy/train.sbatch" fast-train "${long[@]}" "${@:2}" >output 2>&1 ||
-    tell_failure "train: status $?"
+    report_failure "train: status $?"
   job=$(sed -n 's/Submitted batch job //p' output)
 }
 expect_resumed() { # once, to the end
   wait_for_end "$job"
   expect_texts train job "resuming from round" "epochs                        $1"
-  grep -E "not queued|No such process" job >output && tell_failure "train: a false error"
+  grep -E "not queued|No such process" job >output && report_failure "train: a false error"
   [[ $(scontrol show job "$job" | grep -oE 'JobState=[A-Z]*|Restarts=[0-9]*' | sort | paste -sd' ') == "JobState=COMPLETED Restarts=1" ]] ||
-    { scontrol show job "$job" >output; tell_failure "train: the job's state"; }
+    { scontrol show job "$job" >output; report_failure "train: the job's state"; }
 }
 mkdir bin
 ln -s "$fastrun" bin/fastrun
@@ -116,21 +116,21 @@ printf '#!/bin/bash\necho "$(hostname)" >>%s/ranks\nexec "$@"\n' "$directory" >p
 chmod +x place.sh
 expect_places() { # TITLE RANKS
   sort ranks | uniq -c | sed 's/^ *//' | paste -sd, >output
-  [[ $(cat output) == "$2" ]] || tell_failure "$1: other places of ranks"
+  [[ $(cat output) == "$2" ]] || report_failure "$1: other places of ranks"
 }
 
 case $part in
 array) # each task has its seed
   sbatch -W --array=1-2 --ntasks-per-node=2 -o "$directory/array-%a" --export=ALL,FAST_RUN_FOLDER="$directory/seeds" \
-    "$deploy/array.sbatch" fast-train "${small[@]}" >output 2>&1 || tell_failure "array: status $?"
+    "$deploy/array.sbatch" fast-train "${small[@]}" >output 2>&1 || report_failure "array: status $?"
   for seed in 1 2; do
-    grep -q "^seed = $seed$" "seeds/seed-$seed/config.toml" || tell_failure "array: seed $seed"
-    [[ -s seeds/seed-$seed/mean-model.safetensors ]] || tell_failure "array: no model of seed $seed"
+    grep -q "^seed = $seed$" "seeds/seed-$seed/config.toml" || report_failure "array: seed $seed"
+    [[ -s seeds/seed-$seed/mean-model.safetensors ]] || report_failure "array: no model of seed $seed"
   done
   finish
   ;;
 python) # a program of one's own, by the Python of a virtual environment
-  python3 -m venv --without-pip .venv >output 2>&1 || tell_failure "python: no environment"
+  python3 -m venv --without-pip .venv >output 2>&1 || report_failure "python: no environment"
   cat >train.py <<'EOF'
 import os, pathlib, sys
 run, rank = pathlib.Path(os.environ["FAST_RUN_FOLDER"]), os.environ["FASTRUN_RANK"]
@@ -138,8 +138,8 @@ run, rank = pathlib.Path(os.environ["FAST_RUN_FOLDER"]), os.environ["FASTRUN_RAN
 EOF
   mkdir again && echo before >again/saved
   sbatch -W -N 2 --ntasks-per-node=2 -o "$directory/job" --export=ALL,FAST_RUN_FOLDER="$directory/again" "$deploy/python.sbatch" >output 2>&1 ||
-    { cp job output; tell_failure "python: status $?"; }
-  for rank in 0 1 2 3; do echo "fasthost$((rank / 2 + 1)) $directory/.venv before"; done | diff - <(cat again/{0..3}) >output || tell_failure "python: the ranks"
+    { cp job output; report_failure "python: status $?"; }
+  for rank in 0 1 2 3; do echo "fasthost$((rank / 2 + 1)) $directory/.venv before"; done | diff - <(cat again/{0..3}) >output || report_failure "python: the ranks"
   finish
   ;;
 signal) # Of a minute, Slurm sends the signal 10 s to 40 s after the start: all save, the job is queued again and resumes.
@@ -158,7 +158,7 @@ requeue | first_node) # The first node is lost, where the script runs. Slurm que
   "$hosts" lose 1
   if [[ $part == first_node ]]; then
     for ((i = 0; i < 300; ++i)); do [[ $(sinfo -h -n fasthost1 -o %t) == down* ]] && break || sleep 0.1; done
-    scontrol requeue "$job" >output 2>&1 || tell_failure "requeue: status $?"
+    scontrol requeue "$job" >output 2>&1 || report_failure "requeue: status $?"
   fi
   expect_resumed 40
   finish
@@ -185,7 +185,7 @@ pmix) # srun starts the ranks of Open MPI. Those of two nodes reach each other o
   by_pmix "2 x 2" "2 fasthost1,2 fasthost2" 4 -w fasthost1,fasthost2 -N 2 --ntasks-per-node=2 --
   by_pmix "4 x 1" "1 fasthost1,1 fasthost2,1 fasthost3,1 fasthost4" 4 -N 4 --ntasks-per-node=1 -- --algorithm awc --topology ring
   expect "mpiexec" 0 "test accuracy" -- mpiexec --oversubscribe -n 4 "$train" "${small[@]}" --out "$directory/by_mpiexec"
-  cmp by_srun/mean-model.safetensors by_mpiexec/mean-model.safetensors >output 2>&1 || tell_failure "srun and mpiexec: other weights"
+  cmp by_srun/mean-model.safetensors by_mpiexec/mean-model.safetensors >output 2>&1 || report_failure "srun and mpiexec: other weights"
   printf '#!/bin/bash\nexec srun --mpi=pmix %s\n' "$train ${small[*]}" >pmix.sh
   expect "sbatch" 0 "test accuracy" "workers                       4" -- \
     bash -c 'sbatch -W -o job -N 2 --ntasks-per-node=2 pmix.sh; status=$?; cat job; exit $status'
@@ -193,7 +193,7 @@ pmix) # srun starts the ranks of Open MPI. Those of two nodes reach each other o
   save() { scancel --signal=USR2 "$(squeue -h -o %i)"; }
   expect_on_the_way "USR2" "stopped after" "$directory/stopped/metrics/0.jsonl" save -- \
     srun --mpi=pmix -N 2 --ntasks-per-node=1 "$train" "${long[@]}" --epochs 60 --out "$directory/stopped" --checkpoints "$directory/saved"
-  compgen -G "saved/round-*/manifest.json" >output || tell_failure "USR2: nothing is saved"
+  compgen -G "saved/round-*/manifest.json" >output || report_failure "USR2: nothing is saved"
   finish
   ;;
 mixed) # Two components with different options; the node of the second one stands for one with a GPU.
@@ -237,7 +237,7 @@ kill_victim() { # by way of the process table of its node
 }
 expect_on_the_way "a rank dies" "lost workers                  1" "$directory/dies/metrics/0.jsonl" kill_victim -- \
   salloc -N 2 --ntasks-per-node=1 "$fastrun" -n 2 "$directory/rank.sh" "$train" "${long[@]}" --epochs 20 --suspect-after 1 --out "$directory/dies"
-grep -qF "on fasthost2) died of signal 9" output || tell_failure "a rank dies: who?"
+grep -qF "on fasthost2) died of signal 9" output || report_failure "a rank dies: who?"
 
 printf '#!/bin/bash\nexec %s -n 2 %s\n' "$fastrun" "$train ${long[*]} --epochs 60 --out $directory/stopped --checkpoints $directory/saved" >stop.sh
 preempt() { scancel --signal=TERM --batch "$(squeue -h -o %i)"; }
@@ -250,7 +250,7 @@ expect_on_the_way "a node is lost" "lost workers                  2" "$directory
   salloc --no-kill -N 4 --ntasks-per-node=1 "$fastrun" -n 4 --lost-after 3 --min-workers 3 "$train" --samples 2400 --model mlp \
   --batch-size 20 --step-ms 10 --epochs 70 --quiet --suspect-after 2 --out "$directory/lost"
 for text in "rank 2 on fasthost3 is out of reach" "Node failure on fasthost3" "3 of 4 ranks ended well"; do
-  grep -qF "$text" "$directory/output" || tell_failure "a node is lost: no \"$text\""
+  grep -qF "$text" "$directory/output" || report_failure "a node is lost: no \"$text\""
 done
-[[ -s $directory/lost/mean-model.safetensors ]] || tell_failure "a node is lost: nothing is saved"
+[[ -s $directory/lost/mean-model.safetensors ]] || report_failure "a node is lost: nothing is saved"
 finish

@@ -57,7 +57,7 @@ expect_on_the_way "a host is lost" "lost workers                  1" "$directory
   "$fastrun" "${pair[@]}" --lost-after 3 "$train" --samples 4000 --model mlp --epochs 12 --step-ms 10 --quiet \
   --suspect-after 1 --out "$directory/lost"
 for text in "rank 1 on fasthost2 is out of reach" "1 of 2 ranks ended well"; do
-  grep -qF "$text" "$directory/output" || tell_failure "a host is lost: no \"$text\""
+  grep -qF "$text" "$directory/output" || report_failure "a host is lost: no \"$text\""
 done
 [[ $failures -eq 0 ]] || cat "$directory"/log?
 echo "$failures failures"

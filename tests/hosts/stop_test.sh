@@ -18,8 +18,8 @@ for staleness in 0 inf; do
     "$hosts" run 2 -r 2 "$train" --samples 2000 --model mlp --batch-size 20 --epochs 3000 --step-ms 10 --quiet \
     --staleness "$staleness" --out "$out" --checkpoint-every 1000000
   rounds=$(cat "$out"/checkpoints/round-*/worker-*.safetensors | grep -ao '"fast.round":"[0-9]*"')
-  [[ $(wc -l <<<"$rounds") -eq 4 ]] || tell_failure "staleness $staleness: not all have saved: $rounds"
-  [[ $staleness == inf || $(sort -u <<<"$rounds" | wc -l) -eq 1 ]] || tell_failure "different rounds: $rounds"
+  [[ $(wc -l <<<"$rounds") -eq 4 ]] || report_failure "staleness $staleness: not all have saved: $rounds"
+  [[ $staleness == inf || $(sort -u <<<"$rounds" | wc -l) -eq 1 ]] || report_failure "different rounds: $rounds"
 done
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -82,7 +82,7 @@ struct Hosts {
   Members& at(int rank) { return *all[static_cast<std::size_t>(rank)]; }
 
   /// So many rounds are made.
-  GrowthTurn make(int worker, std::int64_t rounds) {
+  RoundDecision make(int worker, std::int64_t rounds) {
     at(worker).records().set_progress(rounds);
     return at(worker).growth().take_turn(rounds, 1000, Seconds(30));
   }
@@ -109,7 +109,7 @@ TEST_CASE("who has joined is the same on all hosts, though some stop before the 
   const std::int64_t round = hosts.grow();
   hosts.make(1, round - 1);
   hosts.post.close(true);
-  REQUIRE(hosts.make(0, round) == GrowthTurn::enter);
+  REQUIRE(hosts.make(0, round) == RoundDecision::enter);
   hosts.at(0).growth().enter();
   for (int worker = 0; worker < 2; ++worker)
     hosts.at(worker).records().set_status(WorkerStatus::finished);

@@ -88,16 +88,16 @@ class Simulation {
     }
     if (one.made == rounds_) return end(one, Stage::done);
     switch (one.agreement->turn(one.made, 2)) {
-      case Turn::go:
+      case RoundDecision::go:
         one.begun = one.made + 1;
         break;
-      case Turn::hold:
+      case RoundDecision::hold:
         break;
-      case Turn::save:
+      case RoundDecision::save:
         save_once(one, one.agreement->round_of(Request::save));
         one.agreement->saved();
         break;
-      case Turn::stop:
+      case RoundDecision::stop:
         one.stopped = true;
         save_once(one, one.agreement->round_of(Request::stop));
         end(one, Stage::stopped);
@@ -383,31 +383,31 @@ TEST_CASE("ranks that take no part are not waited for, and join the requests tha
     for (int k = 0; k < 3; ++k)
       for (auto& rank : ranks) rank->tick();
   };
-  for (int rank : {0, 1}) CHECK(of(rank).turn(4, 0) == Turn::go);
+  for (int rank : {0, 1}) CHECK(of(rank).turn(4, 0) == RoundDecision::go);
   of(0).request(Request::save);
   tick_all();
   for (int rank : {0, 1}) {
-    REQUIRE(of(rank).turn(5, 0) == Turn::save);
+    REQUIRE(of(rank).turn(5, 0) == RoundDecision::save);
     CHECK(of(rank).round_of(Request::save) == 5);
     of(rank).saved();
-    CHECK(of(rank).turn(5, 0) == Turn::go);
+    CHECK(of(rank).turn(5, 0) == RoundDecision::go);
   }
   // A worker that joins in that round saves, too.
   {
     Part joins(memory, 2, 2);
     joins.agreement.join(5 - 1);
-    CHECK(joins.agreement.turn(5, 0) == Turn::save);
+    CHECK(joins.agreement.turn(5, 0) == RoundDecision::save);
   }
   // The spare begins in round 9: the checkpoint of round 5 is not its own, the next one is.
   SeatRecords spare = memory.seats_of(2);
   spare.set_claim({.version = 1, .seat = 1, .phase = SeatClaim::Phase::seated});
   spare.set_status(WorkerStatus::running);
   of(2).join(9);
-  CHECK(of(2).turn(9, 0) == Turn::go);
-  for (int rank : {0, 1}) CHECK(of(rank).turn(9, 0) == Turn::go);
+  CHECK(of(2).turn(9, 0) == RoundDecision::go);
+  for (int rank : {0, 1}) CHECK(of(rank).turn(9, 0) == RoundDecision::go);
   of(1).request(Request::save);
   tick_all();
-  CHECK(of(2).turn(10, 0) == Turn::save);
+  CHECK(of(2).turn(10, 0) == RoundDecision::save);
 }
 
 TEST_CASE("workers that wait before a round stop there, also before the first round") {
@@ -416,7 +416,8 @@ TEST_CASE("workers that wait before a round stop there, also before the first ro
     std::vector<std::unique_ptr<Part>> workers;
     for (int w = 0; w < 2; ++w) {
       RunAgreement& one = workers.emplace_back(std::make_unique<Part>(memory, w, 2))->agreement;
-      for (std::int64_t round = 0; round < made; ++round) REQUIRE(one.turn(round, 0) == Turn::go);
+      for (std::int64_t round = 0; round < made; ++round)
+        REQUIRE(one.turn(round, 0) == RoundDecision::go);
       one.wait(made);
     }
     workers[1]->agreement.request(Request::stop);
@@ -426,7 +427,8 @@ TEST_CASE("workers that wait before a round stop there, also before the first ro
     }
     workers[0]->tick();
     REQUIRE(workers[0]->agreement.stop_is_settled());
-    for (const auto& worker : workers) CHECK(worker->agreement.turn(made, 0) == Turn::stop);
+    for (const auto& worker : workers)
+      CHECK(worker->agreement.turn(made, 0) == RoundDecision::stop);
   }
 }
 
@@ -435,7 +437,8 @@ TEST_CASE(
   testing::Records memory(1);
   Part part(memory, 0, 1);
   RunAgreement& worker = part.agreement;
-  for (std::int64_t round = 0; round < 3; ++round) REQUIRE(worker.turn(round, 500) == Turn::go);
+  for (std::int64_t round = 0; round < 3; ++round)
+    REQUIRE(worker.turn(round, 500) == RoundDecision::go);
   worker.wait(3);
   worker.request(Request::save);
   part.tick();
@@ -446,7 +449,7 @@ TEST_CASE(
   worker.saved();
   part.tick();
   CHECK_FALSE(worker.save_is_due(3));
-  CHECK(worker.turn(3, 500) == Turn::go);
+  CHECK(worker.turn(3, 500) == RoundDecision::go);
   worker.request(Request::save);  // another one
   part.tick();
   CHECK(worker.round_of(Request::save) > 3);

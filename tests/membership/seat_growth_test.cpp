@@ -28,11 +28,11 @@ class GrowingRanks {
       if (rank >= workers) continue;
       maps_.back().records().set_status(WorkerStatus::running);
       growths_.back().allow(rounds);
-      CHECK(growths_.back().turn(0, ahead) == GrowthTurn::go);
+      CHECK(growths_.back().turn(0, ahead) == RoundDecision::go);
     }
   }
 
-  Seating& seating(int rank) { return seatings_[static_cast<std::size_t>(rank)]; }
+  SeatAssignment& seating(int rank) { return seatings_[static_cast<std::size_t>(rank)]; }
   RankMap& map(int rank) { return maps_[static_cast<std::size_t>(rank)]; }
   SeatGrowth& growth(int rank) { return growths_[static_cast<std::size_t>(rank)]; }
 
@@ -48,18 +48,18 @@ class GrowingRanks {
   }
 
   /// The worker has made one round more.
-  GrowthTurn next(int rank) {
+  RoundDecision next(int rank) {
     const std::int64_t rounds = ++made_[static_cast<std::size_t>(rank)];
     map(rank).records().set_progress(rounds);
     return growth(rank).turn(rounds, ahead);
   }
   /// Rounds are made until the worker holds or enters.
-  GrowthTurn run(int rank, int most = 1000) {
-    GrowthTurn turn = GrowthTurn::go;
-    for (int k = 0; k < most && turn == GrowthTurn::go; ++k) turn = next(rank);
+  RoundDecision run(int rank, int most = 1000) {
+    RoundDecision turn = RoundDecision::go;
+    for (int k = 0; k < most && turn == RoundDecision::go; ++k) turn = next(rank);
     return turn;
   }
-  GrowthTurn look_again(int rank) { return growth(rank).turn(made(rank), ahead); }
+  RoundDecision look_again(int rank) { return growth(rank).turn(made(rank), ahead); }
   std::int64_t made(int rank) const { return made_[static_cast<std::size_t>(rank)]; }
 
   std::int64_t ahead = 0;
@@ -71,7 +71,7 @@ class GrowingRanks {
   std::vector<std::int64_t> made_;
   std::vector<std::shared_ptr<Coordinator>> coordinators_;
   std::deque<RankMap> maps_;
-  std::deque<Seating> seatings_;
+  std::deque<SeatAssignment> seatings_;
   std::deque<SeatGrowth> growths_;
 };
 
@@ -80,7 +80,7 @@ class GrowingRanks {
 TEST_CASE("nothing grows while nobody asks") {
   GrowingRanks ranks(3, 1);
   ranks.pass(3);
-  CHECK(ranks.run(0, 50) == GrowthTurn::go);
+  CHECK(ranks.run(0, 50) == RoundDecision::go);
   CHECK_FALSE(ranks.seating(3).offered());
   CHECK(ranks.map(0).holder(3) == nobody);
   CHECK(ranks.map(0).seats() == 3);
@@ -97,7 +97,7 @@ TEST_CASE("workers settle on a round that none has begun, when the spare is on t
   CHECK(offer->growth == 1);
   CHECK_FALSE(ranks.seating(4).offered());
   CHECK_FALSE(ranks.growth(0).coming());  // nobody would be on the seat
-  CHECK(ranks.next(0) == GrowthTurn::go);
+  CHECK(ranks.next(0) == RoundDecision::go);
   REQUIRE(ranks.seating(3).take());
   ranks.pass(0.2);
   const auto coming = ranks.growth(0).coming();
@@ -105,7 +105,7 @@ TEST_CASE("workers settle on a round that none has begun, when the spare is on t
   CHECK(coming->number == 1);
   CHECK(coming->round == 7 + 2);  // worker 1 was in round 7, and the round before is for preparing
   for (const int worker : {0, 1, 2}) {
-    CHECK(ranks.run(worker) == GrowthTurn::enter);
+    CHECK(ranks.run(worker) == RoundDecision::enter);
     CHECK(ranks.made(worker) == 9);
     CHECK(ranks.map(worker).seats() == 3);
     ranks.growth(worker).enter();
@@ -125,13 +125,13 @@ TEST_CASE("a worker holds at its bound until all have answered") {
   REQUIRE(ranks.seating(3).take());
   ranks.silent = {2};  // for less than the time after which it is gone
   ranks.pass(0.3);
-  CHECK(ranks.run(0) == GrowthTurn::hold);
+  CHECK(ranks.run(0) == RoundDecision::hold);
   CHECK(ranks.made(0) == 6);
   CHECK_FALSE(ranks.growth(0).coming());
   ranks.silent.clear();
   ranks.pass(0.1);
-  CHECK(ranks.look_again(0) == GrowthTurn::go);
-  CHECK(ranks.run(0) == GrowthTurn::enter);
+  CHECK(ranks.look_again(0) == RoundDecision::go);
+  CHECK(ranks.run(0) == RoundDecision::enter);
   CHECK(ranks.made(0) == 5 + 2);
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("a worker that is gone is not waited for, and enters when it comes bac
   ranks.pass(1);
   CHECK_FALSE(ranks.growth(1).coming());  // no spare is left
   CHECK(ranks.seating(1).spares_left() < 1);
-  CHECK(ranks.run(1, 100) == GrowthTurn::go);
+  CHECK(ranks.run(1, 100) == RoundDecision::go);
 }
 
 TEST_CASE("when the newcomer dies before all have answered, nobody holds for ever") {
@@ -158,12 +158,12 @@ TEST_CASE("when the newcomer dies before all have answered, nobody holds for eve
   REQUIRE(ranks.seating(3).take());
   ranks.silent = {1, 3};
   ranks.pass(0.1);
-  CHECK(ranks.run(0) == GrowthTurn::hold);
+  CHECK(ranks.run(0) == RoundDecision::hold);
   ranks.died = {3};
   ranks.silent = {3};
   ranks.pass(0.2);
-  CHECK(ranks.look_again(0) == GrowthTurn::go);
-  CHECK(ranks.run(0) == GrowthTurn::enter);
+  CHECK(ranks.look_again(0) == RoundDecision::go);
+  CHECK(ranks.run(0) == RoundDecision::enter);
 }
 
 TEST_CASE("the next spare joins in place of a newcomer that has died") {
@@ -193,7 +193,7 @@ TEST_CASE("a growth is not settled while a spare takes a lost worker's seat, whi
   REQUIRE(ranks.seating(4).offered());
   CHECK(ranks.seating(4).offered()->seat == 2);
   CHECK_FALSE(ranks.growth(0).coming());
-  CHECK(ranks.run(0, 500) == GrowthTurn::hold);  // it has answered before the spare was there
+  CHECK(ranks.run(0, 500) == RoundDecision::hold);  // it has answered before the spare was there
   const std::int64_t begins = ranks.made(0) + 20;
   ranks.growth(4).begin(begins);
   CHECK(ranks.map(4).seats() == 3);
@@ -232,7 +232,7 @@ TEST_CASE("growths begin in the rounds that the program allows") {
   ranks.pass(0.2);
   REQUIRE(ranks.growth(2).coming());
   CHECK(ranks.growth(2).coming()->round == 60);
-  CHECK(ranks.run(0) == GrowthTurn::enter);
+  CHECK(ranks.run(0) == RoundDecision::enter);
   CHECK(ranks.made(0) == 60);
   ranks.growth(0).enter();
   CHECK_FALSE(ranks.growth(0).is_allowed());
@@ -245,7 +245,7 @@ TEST_CASE("no growth is settled from the round on that the program names, and no
   ranks.pass(growing_news_s + 0.2);
   REQUIRE(ranks.seating(3).take());
   ranks.pass(0.2);
-  for (const int worker : {0, 1, 2}) CHECK(ranks.run(worker, 200) == GrowthTurn::go);
+  for (const int worker : {0, 1, 2}) CHECK(ranks.run(worker, 200) == RoundDecision::go);
 }
 
 TEST_CASE("two growths follow each other, each with the next spare") {
@@ -257,7 +257,7 @@ TEST_CASE("two growths follow each other, each with the next spare") {
   REQUIRE(ranks.seating(2).take());
   ranks.pass(growing_news_s + 0.2);
   for (const int worker : {0, 1}) {
-    CHECK(ranks.run(worker) == GrowthTurn::enter);
+    CHECK(ranks.run(worker) == RoundDecision::enter);
     ranks.growth(worker).enter();
   }
   ranks.map(2).enter(1);
@@ -283,24 +283,24 @@ TEST_CASE("a further growth waits for a worker that is slow, and for the one tha
   ranks.pass(growing_news_s + 0.2);
   REQUIRE(ranks.seating(2).take());
   ranks.pass(growing_news_s + 0.2);
-  REQUIRE(ranks.run(0) == GrowthTurn::enter);
+  REQUIRE(ranks.run(0) == RoundDecision::enter);
   ranks.growth(0).enter();
   REQUIRE(ranks.seating(3).take());
   // Neither has come to the first growth: worker 0 does not wait for them.
   ranks.pass(1);
-  CHECK(ranks.run(0, 100) == GrowthTurn::go);
-  REQUIRE(ranks.run(1) == GrowthTurn::enter);
+  CHECK(ranks.run(0, 100) == RoundDecision::go);
+  REQUIRE(ranks.run(1) == RoundDecision::enter);
   ranks.growth(1).enter();
   ranks.look_again(1);
   ranks.pass(1);  // worker 2 still prepares
-  CHECK(ranks.run(0, 100) == GrowthTurn::go);
+  CHECK(ranks.run(0, 100) == RoundDecision::go);
   ranks.map(2).enter(1);
   ranks.map(2).records().set_status(WorkerStatus::running);
   ranks.map(2).records().set_progress(ranks.made(1));
   ranks.growth(2).allow({});
   ranks.growth(2).turn(ranks.made(1), 0);
   ranks.pass(1);
-  CHECK(ranks.run(0, 1000) != GrowthTurn::go);
+  CHECK(ranks.run(0, 1000) != RoundDecision::go);
 }
 
 TEST_CASE("ticks are quick while workers agree, and not for a growth that does not come") {
@@ -343,7 +343,7 @@ TEST_CASE("ticks are quick while workers agree, and not for a growth that does n
     ranks.silent.clear();
     ranks.pass(0.2);
     for (const int worker : {0, 1}) {
-      REQUIRE(ranks.run(worker) == GrowthTurn::enter);
+      REQUIRE(ranks.run(worker) == RoundDecision::enter);
       ranks.growth(worker).enter();
     }
     ranks.growth(0).request();
@@ -361,11 +361,11 @@ TEST_CASE("without leave of the program nobody answers") {
   REQUIRE(ranks.seating(2).take());
   ranks.pass(0.2);
   for (const int worker : {0, 1}) {
-    REQUIRE(ranks.run(worker) == GrowthTurn::enter);
+    REQUIRE(ranks.run(worker) == RoundDecision::enter);
     ranks.growth(worker).enter();
   }
   ranks.growth(0).request();
   ranks.pass(3);
   CHECK_FALSE(ranks.growth(0).coming());
-  CHECK(ranks.run(0, 100) == GrowthTurn::go);
+  CHECK(ranks.run(0, 100) == RoundDecision::go);
 }

@@ -21,7 +21,7 @@ nothing_is_left() { # TITLE
     [[ -n $(ls -A /dev/shm) ]] || return 0
     sleep 0.1
   done
-  tell_failure "$1: left in /dev/shm: $(ls -A /dev/shm)"
+  report_failure "$1: left in /dev/shm: $(ls -A /dev/shm)"
   rm -rf /dev/shm/*
 }
 
@@ -29,7 +29,7 @@ nothing_is_left() { # TITLE
 touch /dev/shm/mpich_shar_tmpAbCdEf /dev/shm/ucx_shm_posix_1c42002b /dev/shm/other
 exec 8<>/dev/shm/ucx_shm_posix_1c42002b # this process has it open
 expect "files of an earlier job" 0 "rank 2 of 3 gathered" -- "$mpiexec" -n 3 "$gather" 1
-[[ $(ls -A /dev/shm | paste -sd ' ') == "other ucx_shm_posix_1c42002b" ]] || tell_failure "files of an earlier job: $(ls -A /dev/shm)"
+[[ $(ls -A /dev/shm | paste -sd ' ') == "other ucx_shm_posix_1c42002b" ]] || report_failure "files of an earlier job: $(ls -A /dev/shm)"
 exec 8>&-
 rm -f /dev/shm/other
 expect "files that nobody has open" 0 "rank 0 of 1 gathered" -- "$fastrun" -n 1 "$gather" 1
@@ -51,11 +51,11 @@ done
 
 # MPI aborts: with UCX_TLS, the space is not counted before.
 mount -o remount,size=12m /dev/shm
-UCX_TLS=all timeout -k 5 60 "$fastrun" -n 4 "$gather" 1 </dev/null >"$directory/output" 2>&1 && tell_failure "12 MB for 4 ranks: status 0"
+UCX_TLS=all timeout -k 5 60 "$fastrun" -n 4 "$gather" 1 </dev/null >"$directory/output" 2>&1 && report_failure "12 MB for 4 ranks: status 0"
 nothing_is_left "MPI aborts"
 for launcher in "$mpiexec" "$fastrun"; do
   expect "12 MB for 4 ranks" 1 "error: Environment: /dev/shm has 12.6 MB, MPI needs 17.2 MB for 4 ranks; enlarge it" -- "$launcher" -n 4 "$gather" 1
-  [[ $(grep -c "rror" "$directory/output") -eq 1 ]] || tell_failure "12 MB for 4 ranks: more than one error"
+  [[ $(grep -c "rror" "$directory/output") -eq 1 ]] || report_failure "12 MB for 4 ranks: more than one error"
 done
 nothing_is_left "too little memory"
 echo "left memory: $failures failures"

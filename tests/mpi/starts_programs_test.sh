@@ -10,7 +10,7 @@ source "$(dirname "$0")/../support/expect.sh"
 # expect_lines TITLE LINES: those that begin with "rank" or "child", sorted.
 expect_lines() {
   [[ $(grep -oE '(rank|child) [0-9] of [0-9] ended, [0-9]' "$directory/output" | sort) == "$2" ]] ||
-    tell_failure "$1: other lines than $2"
+    report_failure "$1: other lines than $2"
 }
 refused="error: Environment: this process was started by rank 0 of 2 (process "
 for launcher in mpiexec "$fastrun"; do

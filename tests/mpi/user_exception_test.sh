@@ -24,11 +24,11 @@ for launcher in mpiexec fastrun; do
     status=$?
     took=$(awk -v now="$(date +%s.%N)" '{ print now - $1 }' "$directory/thrown")
     echo "$launcher, $rule: status $status, the job ended $took s after the exception"
-    [[ $status -ne 0 && $status -ne 124 ]] || tell_failure "$launcher, $rule: status $status"
-    [[ $(grep -c "error:" "$directory/output") -eq 1 ]] || tell_failure "$launcher, $rule: not one report"
-    grep -q "error: rank 1 of 4: no more batches" "$directory/output" || tell_failure "$launcher, $rule: not the cause"
-    grep -qE "Abort|Assertion|BAD TERMINATION" "$directory/output" && tell_failure "$launcher, $rule: more than a report"
-    awk -v took="$took" -v longest="$longest" 'BEGIN { exit !(took < longest) }' || tell_failure "$launcher, $rule: $took s"
+    [[ $status -ne 0 && $status -ne 124 ]] || report_failure "$launcher, $rule: status $status"
+    [[ $(grep -c "error:" "$directory/output") -eq 1 ]] || report_failure "$launcher, $rule: not one report"
+    grep -q "error: rank 1 of 4: no more batches" "$directory/output" || report_failure "$launcher, $rule: not the cause"
+    grep -qE "Abort|Assertion|BAD TERMINATION" "$directory/output" && report_failure "$launcher, $rule: more than a report"
+    awk -v took="$took" -v longest="$longest" 'BEGIN { exit !(took < longest) }' || report_failure "$launcher, $rule: $took s"
   done
 done
 echo "$failures of 6 runs failed"

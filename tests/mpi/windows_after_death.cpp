@@ -63,7 +63,7 @@ int run(const mpi::Communicator& world, int workers) {
     worker.await_finish();
   }
   std::printf("rank %d: %d workers\n", world.rank(), workers);
-  world.give_up();
+  world.disable_collectives();
   return 0;
 }
 

@@ -17,9 +17,9 @@ fi
 expect "rank 0" 1 "error: Environment: the mpiexec of $other started 3 ranks, but each of them is alone: this program's MPI is $own" \
   "by the mpiexec of that MPI" -- env $(rank_of_other 0) "$program"
 expect "rank 1" 1 -- env $(rank_of_other 1) "$program"
-[[ ! -s $directory/output ]] || tell_failure "rank 1: the message appears more than once"
+[[ ! -s $directory/output ]] || report_failure "rank 1: the message appears more than once"
 expect "MPI is there already" 1 "each of them is alone" -- env $(rank_of_other 0) "$own_init" multiple
-grep -qF worked "$directory/output" && tell_failure "MPI is there already: it goes on"
+grep -qF worked "$directory/output" && report_failure "MPI is there already: it goes on"
 
 # An mpiexec that ends all ranks when one has ended with an error, as Open MPI's does. Rank 0 is the last one.
 start() {

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "nn/layer_examples.hpp"
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/probe.hpp"
 
 using namespace fast;
@@ -34,7 +34,7 @@ TEST_CASE("every layer has a row of its own and an example in the tests") {
   std::set<std::size_t> kinds;
   for (const LayerExample& example : layer_examples()) {
     INFO(describe(example.layer));
-    CHECK(row_of(example.layer).kind == example.layer.index());
+    CHECK(entry_of(example.layer).kind == example.layer.index());
     kinds.insert(example.layer.index());
   }
   CHECK(kinds.size() == std::variant_size_v<LayerSpec::variant>);

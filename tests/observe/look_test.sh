@@ -12,22 +12,22 @@ run=$directory/run
 
 expect "a run" 0 "test accuracy" -- \
   "$mpiexec" -n 3 "$train" "${small[@]}" --out "$run" --trace --tensorboard
-[[ $(ls "$run"/traces/trace-?.0a.pftrace | wc -l) -eq 3 ]] || tell_failure "three timelines"
+[[ $(ls "$run"/traces/trace-?.0a.pftrace | wc -l) -eq 3 ]] || report_failure "three timelines"
 expect "merge" 0 "3 workers" "ui.perfetto.dev" -- "$trace" merge "$run"
 expect "summary" 0 "waited most for" "the slowest" -- "$trace" summary "$run"
 rounds=$(awk '$1 == 0 { print $2; exit }' "$directory/output")
-[[ $rounds -gt 10 ]] || tell_failure "rounds of worker 0 in the summary: $rounds"
+[[ $rounds -gt 10 ]] || report_failure "rounds of worker 0 in the summary: $rounds"
 cp "$run/traces/merged.pftrace" "$directory/merged"
 
 expect "the directory is taken" 2 "holds a run already" -- \
   "$mpiexec" -n 3 "$train" "${small[@]}" --out "$run" --trace
-cmp -s "$run/traces/merged.pftrace" "$directory/merged" || tell_failure "timelines are left alone"
+cmp -s "$run/traces/merged.pftrace" "$directory/merged" || report_failure "timelines are left alone"
 
-grep -q '^# fast-train [0-9]' "$run/config.toml" || tell_failure "config.toml says its version"
+grep -q '^# fast-train [0-9]' "$run/config.toml" || report_failure "config.toml says its version"
 expect "the same again" 0 -- \
   "$mpiexec" -n 3 "$train" --config "$run/config.toml" --out "$directory/again"
 cmp -s "$run/mean-model.safetensors" "$directory/again/mean-model.safetensors" ||
-  tell_failure "config.toml repeats the run bit for bit"
+  report_failure "config.toml repeats the run bit for bit"
 
 expect "no directory" 2 "--trace" "add --out" -- "$mpiexec" -n 2 "$train" "${small[@]}" --trace
 expect "no timeline" 2 "--trace-rounds" "add --trace" -- \

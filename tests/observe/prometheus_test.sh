@@ -33,20 +33,20 @@ for ((i = 0; i < 200; ++i)); do # up to 40 s
   [[ $answer == *'"4"'* ]] && break || sleep 0.2
 done
 echo "$answer" >"$directory/output"
-[[ $answer == *'"4"'* ]] || tell_failure "four workers make rounds"
+[[ $answer == *'"4"'* ]] || report_failure "four workers make rounds"
 
 curl -s "http://127.0.0.1:$port/metrics" >"$directory/output"
 for text in 'fast_phase_seconds_total{worker="0",phase="wait"}' 'fast_rounds_total{worker="0"}' \
   'fast_read_age_rounds_bucket{worker="0",le="0"}' 'fast_reads_total{worker="0",fresh="true"}' \
   'fast_scalar_train_loss{worker="0"}' 'fast_checkpoints_total{worker="0"}'; do
-  grep -qF -e "$text" "$directory/output" || tell_failure "no $text"
+  grep -qF -e "$text" "$directory/output" || report_failure "no $text"
 done
 cp "$directory/output" "$directory/metrics"
-promtool check metrics <"$directory/metrics" >"$directory/output" 2>&1 || tell_failure "promtool"
+promtool check metrics <"$directory/metrics" >"$directory/output" 2>&1 || report_failure "promtool"
 
 # Steps are paced: each takes 5 ms at least.
 ask 'sum by (worker) (fast_phase_seconds_total{phase="step"}) / sum by (worker) (fast_rounds_total)' >"$directory/output"
-python3 - "$directory/output" <<'PY' || tell_failure "seconds of a step"
+python3 - "$directory/output" <<'PY' || report_failure "seconds of a step"
 import json, sys
 rows = json.load(open(sys.argv[1]))["data"]["result"]
 steps_s = [float(row["value"][1]) for row in rows]
@@ -54,7 +54,7 @@ assert len(steps_s) == 4 and all(.0049 < step_s for step_s in steps_s), steps_s
 PY
 # Each query of the dashboard has an answer.
 grafana=$(dirname "$(readlink -f "$0")")/../../deploy/grafana/training.json
-python3 - "$grafana" "http://127.0.0.1:$server" >"$directory/output" 2>&1 <<'PY' || tell_failure "the dashboard"
+python3 - "$grafana" "http://127.0.0.1:$server" >"$directory/output" 2>&1 <<'PY' || report_failure "the dashboard"
 import json, sys, urllib.parse, urllib.request
 board, server = json.load(open(sys.argv[1])), sys.argv[2]
 failed = 0

@@ -23,7 +23,7 @@ browse() {
       --host-resolver-rules="MAP * ~NOTFOUND" --enable-logging=stderr --v=0 "$@" >"$into" 2>messages && return
   done
   cp messages output
-  tell_failure "the browser does not end"
+  report_failure "the browser does not end"
 }
 
 # page NAME FIGURES RUN...: the page of these runs has that many figures, and all are drawn.
@@ -34,10 +34,10 @@ page() {
   browse "$name.dom" --dump-dom "file://$directory/$name.html"
   cp "$name.dom" output
   grep -qF "data-figures=\"$figures\" data-drawn=\"$figures\"" "$name.dom" ||
-    { grep -o '<body[^>]*>' "$name.dom" >output; tell_failure "$name: not $figures figures"; }
-  [[ $(grep -o '<svg ' "$name.dom" | wc -l) -ge $figures ]] || tell_failure "$name: drawings are missing"
-  grep 'CONSOLE' messages >output && tell_failure "$name: messages in the console"
-  grep -qF 'pwned' "$name.dom" && ! grep -qF 'pwned' "$name.html" && tell_failure "$name: a name ran as a script"
+    { grep -o '<body[^>]*>' "$name.dom" >output; report_failure "$name: not $figures figures"; }
+  [[ $(grep -o '<svg ' "$name.dom" | wc -l) -ge $figures ]] || report_failure "$name: drawings are missing"
+  grep 'CONSOLE' messages >output && report_failure "$name: messages in the console"
+  grep -qF 'pwned' "$name.dom" && ! grep -qF 'pwned' "$name.html" && report_failure "$name: a name ran as a script"
 }
 
 "$python" "$here/make_run.py" four
@@ -57,6 +57,6 @@ echo '{"kind":"start","time":1000,"seconds":0,"rank":0,"workers":2}' >little/met
 page all 53 four sixteen resumed "$name" one little
 
 browse printed --print-to-pdf="$directory/all.pdf" "file://$directory/all.html"
-[[ $(head -c 5 all.pdf) == %PDF- && $(stat -c %s all.pdf) -gt 50000 ]] || tell_failure "the page does not print"
+[[ $(head -c 5 all.pdf) == %PDF- && $(stat -c %s all.pdf) -gt 50000 ]] || report_failure "the page does not print"
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -19,16 +19,16 @@ for way in "1 0" "0 inf"; do
   began=$SECONDS
   expect_on_the_way "$title" "left as asked to              $leaver" "$run/metrics/0.jsonl" ask -- \
     "$fastrun" --control "$control" -n 3 "$train" "${small[@]}" --staleness "$staleness" --out "$run"
-  ((SECONDS - began < 18)) || tell_failure "$title: it took $((SECONDS - began)) s"
+  ((SECONDS - began < 18)) || report_failure "$title: it took $((SECONDS - began)) s"
   for text in "rank $leaver is asked to leave" "\"leav 1\" is unknown" "3 ranks (0..2)"; do
-    grep -qF "$text" "$directory/output" || tell_failure "$title: no \"$text\""
+    grep -qF "$text" "$directory/output" || report_failure "$title: no \"$text\""
   done
-  grep -qE "lost workers|ended well|suspect|no sign of life" "$directory/output" && tell_failure "$title: it counts as lost"
-  grep '^{"kind":"epoch"' "$run/metrics/$leaver.jsonl" | grep -q '"epoch":8,' && tell_failure "$title: it has not left"
-  grep "^{\"kind\":\"epoch\"" "$run/metrics/2.jsonl" | tail -n 1 | grep -q "\"epoch\":8," || tell_failure "$title: the others end early"
-  [[ -e $run/mean-model.safetensors ]] || tell_failure "$title: no mean model"
-  grep -qE '"event":"left".*"step":[0-9]{1,3}[,}]' "$run/metrics.jsonl" || tell_failure "$title: metrics.jsonl does not say so"
-  grep -q "metrics of each worker are whole" "$directory/output" && tell_failure "$title: metrics are not merged"
+  grep -qE "lost workers|ended well|suspect|no sign of life" "$directory/output" && report_failure "$title: it counts as lost"
+  grep '^{"kind":"epoch"' "$run/metrics/$leaver.jsonl" | grep -q '"epoch":8,' && report_failure "$title: it has not left"
+  grep "^{\"kind\":\"epoch\"" "$run/metrics/2.jsonl" | tail -n 1 | grep -q "\"epoch\":8," || report_failure "$title: the others end early"
+  [[ -e $run/mean-model.safetensors ]] || report_failure "$title: no mean model"
+  grep -qE '"event":"left".*"step":[0-9]{1,3}[,}]' "$run/metrics.jsonl" || report_failure "$title: metrics.jsonl does not say so"
+  grep -q "metrics of each worker are whole" "$directory/output" && report_failure "$title: metrics are not merged"
 done
 
 lines=("leave 0" "leave 1")

@@ -41,12 +41,12 @@ class Rank {
     if (idle) return;
     const bool alone =
         !worker.departed().lost.empty() || !group_.replaced().empty() || !group_.joined().empty();
-    if (alone) return group_.give_up();
+    if (alone) return group_.disable_collectives();
     try {
       group_.barrier(Deadline(Seconds(30)), "seats: the end");
     } catch (const Error&) {
       if (!group_.some_are_gone()) throw;
-      group_.give_up();
+      group_.disable_collectives();
     }
   }
 

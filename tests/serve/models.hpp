@@ -3,7 +3,7 @@
 
 #include <fast/core/random.hpp>
 #include <fast/nn/network.hpp>
-#include <fast/train/model_note.hpp>
+#include <fast/train/model_metadata.hpp>
 #include <fast/train/safetensors.hpp>
 #include <filesystem>
 #include <memory>

@@ -9,13 +9,13 @@ expect() {
   shift
   timeout -k 5 60 "$@" </dev/null >"$directory/output" 2>&1 9>&-
   found=$?
-  [[ $found -eq $status ]] || tell_failure "$title: status $found"
+  [[ $found -eq $status ]] || report_failure "$title: status $found"
   for text in "${texts[@]}"; do
-    grep -qF -e "$text" "$directory/output" || tell_failure "$title: no \"$text\""
+    grep -qF -e "$text" "$directory/output" || report_failure "$title: no \"$text\""
   done
 }
 
-tell_failure() {
+report_failure() {
   echo "FAILED: $1"
   failures=$((failures + 1))
   sed 's/^/  | /' "$directory/output"
@@ -33,6 +33,6 @@ expect_on_the_way() {
   started=$!
   for ((i = 0; i < 300 && $(results "$file")0 < 1; ++i)); do sleep 0.1; done
   $action $started
-  wait $started || tell_failure "$title: status $?"
-  grep -qF -e "$text" "$directory/output" || tell_failure "$title: no \"$text\""
+  wait $started || report_failure "$title: status $?"
+  grep -qF -e "$text" "$directory/output" || report_failure "$title: no \"$text\""
 }

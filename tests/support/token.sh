@@ -31,18 +31,18 @@ look_for_token() {
   local found
   for ((i = 0; i < 300 && $(compgen -G "$directory/began-*" | wc -l) < $2; ++i)); do sleep 0.1; done
   if [[ $(compgen -G "$directory/began-*" | wc -l) -ne $2 ]]; then
-    tell_failure "$1: $2 ranks have not begun"
+    report_failure "$1: $2 ranks have not begun"
   elif ! grep -qxE '[0-9a-f]{24}' "$directory/token"; then # an empty one would be found nowhere, or everywhere
-    tell_failure "$1: no token"
+    report_failure "$1: no token"
   else
-    found=$(in_arguments) && tell_failure "$1: the token is in $found"
+    found=$(in_arguments) && report_failure "$1: the token is in $found"
   fi
   : >"$directory/looked"
 }
 # no_token_in TITLE PATH...: neither in these files nor in those of these folders.
 no_token_in() {
   local title=$1 found
-  found=$(grep -rlaFf "$directory/token" "${@:2}") && tell_failure "$title: the token is in $found"
+  found=$(grep -rlaFf "$directory/token" "${@:2}") && report_failure "$title: the token is in $found"
 }
 # The next run has a token of its own.
 forget_token() { rm -f "$directory"/began-* "$directory/looked" "$directory/token"; }

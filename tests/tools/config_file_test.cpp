@@ -14,8 +14,8 @@
 
 using namespace fast;
 using fast_train::Options;
+using options::OptionSpec;
 using options::OptionTable;
-using options::Row;
 
 namespace {
 
@@ -47,7 +47,7 @@ std::vector<std::string> values_of(const Options& o) {
   OptionTable table;
   fast_train::add_rows(table, copy);
   std::vector<std::string> values;
-  for (const Row& row : table.rows()) {
+  for (const OptionSpec& row : table.rows()) {
     values.push_back(fmt::format("{} {}", row.name, row.values().size()));
     for (const std::string& value : row.values()) values.push_back(value);
   }
@@ -144,7 +144,7 @@ TEST_CASE("random settings read back from the file that was written") {
     OptionTable table;
     fast_train::add_rows(table, o);
     std::size_t number = 0;
-    for (const Row& row : table.rows()) {
+    for (const OptionSpec& row : table.rows()) {
       ++number;
       if (row.is_internal || row.on_command_line || rng.below(3) == 0) continue;
       testing::set_at_random(table, table.at(row.name), rng);

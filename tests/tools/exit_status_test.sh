@@ -16,7 +16,7 @@ ends() {
   local status=$1
   shift
   expect "$*" "$status" -- "$@"
-  [[ $(wc -l <"$directory/output") -eq 1 ]] || tell_failure "$*: not one line"
+  [[ $(wc -l <"$directory/output") -eq 1 ]] || report_failure "$*: not one line"
 }
 # refuses|lacks PROGRAM ARGUMENT...
 refuses() { ends 2 "${path[$1]}" "${@:2}"; }

@@ -11,8 +11,8 @@
 
 using namespace fast;
 using fast_train::Options;
+using options::OptionSpec;
 using options::OptionTable;
-using options::Row;
 
 namespace {
 
@@ -36,10 +36,11 @@ TEST_CASE("the example of each group is a command that is accepted and has an op
     Options o;
     OptionTable table;
     fast_train::add_rows(table, o);
-    const bool shown = std::any_of(table.rows().begin(), table.rows().end(), [&](const Row& row) {
-      return row.group == group.name &&
-             group.example.find("--" + options::dashed(row.name)) != std::string_view::npos;
-    });
+    const bool shown =
+        std::any_of(table.rows().begin(), table.rows().end(), [&](const OptionSpec& row) {
+          return row.group == group.name &&
+                 group.example.find("--" + options::dashed(row.name)) != std::string_view::npos;
+        });
     CHECK(shown);
   }
 }
@@ -67,7 +68,7 @@ TEST_CASE("every row is in a group, has a help and a name of its own") {
     INFO(name);
     CHECK(names.insert(name).second);
   }
-  for (const Row& row : table.rows()) {
+  for (const OptionSpec& row : table.rows()) {
     INFO(row.name);
     CHECK(groups.count(row.group) == 1);
     CHECK(!row.help.empty());
@@ -82,7 +83,7 @@ TEST_CASE("every option that a user may set is in the help and in the Markdown")
   const tools::Program program = fast_train::command_line();
   const std::string help = tools::help_text(program, program.name);
   const std::string markdown = tools::options_markdown(program);
-  for (const Row& row : table.rows()) {
+  for (const OptionSpec& row : table.rows()) {
     const std::string name = "--" + options::dashed(row.name);
     INFO(name);
     CHECK((help.find("  " + name) != std::string::npos) == !row.is_internal);

@@ -28,7 +28,7 @@ open_mpi=("$directory/tree/scripts/open_mpi.sh" --folder "$directory/machine")
 for status in 0 3; do
   : >"$log"
   expect "a shell that ends with $status" "$status" -- "${open_mpi[@]}" --shell
-  [[ $(grep -c "^run .* bash$" "$log") -eq 1 && $(grep -c ^run "$log") -eq 2 && $(tail -n 1 "$log") == *" bash" ]] || tell_failure "a shell that ends with $status: $(cat "$log")"
+  [[ $(grep -c "^run .* bash$" "$log") -eq 1 && $(grep -c ^run "$log") -eq 2 && $(tail -n 1 "$log") == *" bash" ]] || report_failure "a shell that ends with $status: $(cat "$log")"
 done
 expect "no such option" 2 "open_mpi.sh [--folder DIR]" -- "${open_mpi[@]}" --nonsense
 [[ $failures -eq 0 ]]

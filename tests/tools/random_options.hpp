@@ -21,7 +21,7 @@ inline std::string random_text(Rng& rng) {
 }
 
 /// A value that the row allows.
-inline std::vector<std::string> random_values(const options::Row& row, Rng& rng) {
+inline std::vector<std::string> random_values(const options::OptionSpec& row, Rng& rng) {
   using options::Kind;
   if (!row.names.empty()) return {row.names[rng.below(row.names.size())]};
   std::vector<std::string> candidates;
@@ -51,7 +51,7 @@ inline std::vector<std::string> random_values(const options::Row& row, Rng& rng)
 }
 
 /// Gives a row a random value, or leaves it when the value was not allowed.
-inline void set_at_random(options::OptionTable& table, options::Row& row, Rng& rng) {
+inline void set_at_random(options::OptionTable& table, options::OptionSpec& row, Rng& rng) {
   for (int tries = 0; tries < 20; ++tries) {
     const auto values = random_values(row, rng);
     if (row.read(values) != options::Fit::good) continue;

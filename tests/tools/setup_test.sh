@@ -27,7 +27,7 @@ on() { # SYSTEM ARGUMENTS...
   shift
   env PATH="$directory/bin:$PATH" FAST_OS_RELEASE="$directory/$system" "$sources/scripts/setup.sh" "$@"
 }
-silent() { [[ ! -s $directory/output ]] || tell_failure "$1: it printed something"; }
+silent() { [[ ! -s $directory/output ]] || report_failure "$1: it printed something"; }
 # Functions are no commands for timeout.
 export -f on
 export directory sources
@@ -38,12 +38,12 @@ expect "ubuntu, all there" 0 -- "${run[@]}" ubuntu test && silent "ubuntu, all t
 expect "no such list" 2 "is not a list of packages" -- "${run[@]}" debian nonsense
 expect "fedora" 1 "dnf install -y gcc-c++ cmake" "mpich-devel" "highway-devel" "libprometheus-cpp-devel" \
   "module load mpi/mpich-x86_64" "no package of libnats-dev" -- "${run[@]}" fedora
-grep -qE "catch2|libeigen3-dev" "$directory/output" && tell_failure "fedora: packages of the tests, or Debian's names"
+grep -qE "catch2|libeigen3-dev" "$directory/output" && report_failure "fedora: packages of the tests, or Debian's names"
 expect "fedora, tests" 1 "catch2-devel" "python3-pyyaml" "no package of nats-server" -- "${run[@]}" fedora test
 # Every package has a line, and no line is of a package that has left the lists.
 listed=$(cd "$sources/scripts" && sed -e '/^#/d' -e '/^$/d' packages.txt packages-test.txt packages-clang.txt | sort)
 named=$(sed -e '/^#/d' -e '/^$/d' -e 's/ .*//' "$sources/scripts/packages-fedora.txt" | sort)
-[[ $listed == "$named" ]] || tell_failure "packages-fedora.txt: $(diff <(echo "$listed") <(echo "$named"))"
+[[ $listed == "$named" ]] || report_failure "packages-fedora.txt: $(diff <(echo "$listed") <(echo "$named"))"
 pretend rpm "installed"
 expect "fedora, all there" 0 -- "${run[@]}" fedora && silent "fedora, all there"
 # MPICH is -lmpi elsewhere than on Debian.

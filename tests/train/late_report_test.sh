@@ -28,9 +28,9 @@ killed() {
   kill -KILL "$(cat "$directory/pid0")"
   wait $started
   found=$?
-  [[ $found -eq 1 ]] || tell_failure "$title: status $found"
+  [[ $found -eq 1 ]] || report_failure "$title: status $found"
   [[ $(grep -c "error: all-reduce: worker 0.* is gone" "$directory/output") -eq 1 && $(grep -c "error: " "$directory/output") -eq 1 ]] ||
-    tell_failure "$title: not one error"
+    report_failure "$title: not one error"
 }
 
 killed "the reporter comes late" --exchange allreduce --slow 0:16,1:16

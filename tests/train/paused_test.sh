@@ -37,19 +37,19 @@ paused() {
   ended=$SECONDS
   wait $started
   found=$?
-  [[ $found -eq 0 ]] || tell_failure "$title: status $found"
-  ((SECONDS - ended < 18)) || tell_failure "$title: it ended $((SECONDS - ended)) s after the pause"
-  ! grep -q "error:" "$directory/output" || tell_failure "$title: an error"
-  [[ $(grep -c "test accuracy, mean model" "$directory/output") -eq 1 ]] || tell_failure "$title: not one table"
+  [[ $found -eq 0 ]] || report_failure "$title: status $found"
+  ((SECONDS - ended < 18)) || report_failure "$title: it ended $((SECONDS - ended)) s after the pause"
+  ! grep -q "error:" "$directory/output" || report_failure "$title: an error"
+  [[ $(grep -c "test accuracy, mean model" "$directory/output") -eq 1 ]] || report_failure "$title: not one table"
 }
 
 paused "a worker is back before all have finished" 2 1.5 0 --slow 1:6,2:6
-! grep -q "lost workers" "$directory/output" || tell_failure "a worker that is back counts as lost"
+! grep -q "lost workers" "$directory/output" || report_failure "a worker that is back counts as lost"
 paused "the others end without the first worker, which then returns" 0 6 2 --slow 0:6
-grep -q "lost workers  *0" "$directory/output" || tell_failure "the table does not name the lost worker"
-grep -q "rounds  *100" "$directory/output" || tell_failure "the table is not that of a whole run"
+grep -q "lost workers  *0" "$directory/output" || report_failure "the table does not name the lost worker"
+grep -q "rounds  *100" "$directory/output" || report_failure "the table is not that of a whole run"
 # A worker takes 100 batches of 20. Two of the three made all rounds.
 samples=$(awk '/^  samples per second/ { speed = $NF } /^  seconds/ { print int(speed * $NF) }' "$directory/output")
-((samples > 3000)) || tell_failure "the speed is that of $samples samples in all"
+((samples > 3000)) || report_failure "the speed is that of $samples samples in all"
 echo "$failures failures"
 [[ $failures -eq 0 ]]

@@ -31,10 +31,10 @@ stopped() {
   $action
   wait $started
   found=$?
-  [[ $found -eq $status ]] || tell_failure "$title: status $found"
-  [[ -z $summary ]] || grep -q '"stopped": true' "$directory/summary.json" || tell_failure "$title: not stopped"
+  [[ $found -eq $status ]] || report_failure "$title: status $found"
+  [[ -z $summary ]] || grep -q '"stopped": true' "$directory/summary.json" || report_failure "$title: not stopped"
   for text in "${texts[@]}"; do
-    grep -qF -e "$text" "$directory/output" || tell_failure "$title: no \"$text\""
+    grep -qF -e "$text" "$directory/output" || report_failure "$title: no \"$text\""
   done
 }
 await() { for ((i = 0; i < 600; ++i)); do "$@" && return || sleep 0.1; done; }
@@ -56,12 +56,12 @@ term_slow() { signal_rank TERM 1; }
 stopped "the slow one of stale workers is asked" 0 term_slow "to be resumed" -- \
   "${run[@]}" --checkpoint-every 20 --staleness inf --slow 1:8
 newest=$(ls -d "$directory"/out/checkpoints/round-* | tail -n 1)
-[[ $(ls "$newest"/worker-*.safetensors | wc -l) -eq 3 ]] || tell_failure "the slow one of stale workers is asked: not all have saved"
+[[ $(ls "$newest"/worker-*.safetensors | wc -l) -eq 3 ]] || report_failure "the slow one of stale workers is asked: not all have saved"
 term_last() { signal_rank TERM 2; }
 stopped "a stop among timed checkpoints" 0 term_last "to be resumed" -- "${run[@]}" --checkpoint-every 0.1s --keep 1
 term_all() { kill -TERM "$(child)"; }
 stopped "no checkpoints: the mean model is saved" 0 term_all "test accuracy" "as was asked for" -- "${signaled[@]}"
-[[ -s $directory/out/mean-model.safetensors ]] || tell_failure "no checkpoints: no mean model"
+[[ -s $directory/out/mean-model.safetensors ]] || report_failure "no checkpoints: no mean model"
 term_one() { signal_rank TERM 0; }
 stopped "no checkpoints, and one is asked" 0 term_one "test accuracy" -- "${run[@]}"
 stopped "nothing to save to" 1 term_all "test accuracy" "error: not saved: the run was stopped" -- \
@@ -81,7 +81,7 @@ ranks=3
 saved_by_two() { has_files 2; }
 kill_first() {
   signal_rank KILL 0
-  await saved_by_two || tell_failure "no timed checkpoint without worker 0"
+  await saved_by_two || report_failure "no timed checkpoint without worker 0"
   signal_rank TERM 1
 }
 stopped "worker 0 is killed" 0 kill_first "to be resumed" -- "$fastrun" -n 3 "$directory/rank" "$train" "${long[@]}" \

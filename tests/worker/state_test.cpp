@@ -40,7 +40,7 @@ struct Saved {
   }
 };
 
-struct Setting {
+struct WorkerConfig {
   std::string algorithm;
   std::string codec = "identity";
   std::int64_t staleness = 0;
@@ -49,7 +49,7 @@ struct Setting {
 };
 
 /// Rounds [from, to) of a worker that begins at `begin`, if there is one; saves what it ends with.
-Saved run(const Group& group, const Setting& setting, const Saved* begin, int from, int to) {
+Saved run(const Group& group, const WorkerConfig& setting, const Saved* begin, int from, int to) {
   Saved end;
   end.x.assign(elements, static_cast<float>(group.rank()));
   if (begin != nullptr) end.x = begin->x;
@@ -74,7 +74,7 @@ Saved run(const Group& group, const Setting& setting, const Saved* begin, int fr
   return end;
 }
 
-void expect_the_same_rounds(const Setting& setting) {
+void expect_the_same_rounds(const WorkerConfig& setting) {
   std::vector<Saved> whole(workers), half(workers), resumed(workers);
   const auto each = [&](auto&& part) { local::run(workers, part); };
   each([&](const Group& g) { whole[g.rank()] = run(g, setting, nullptr, 0, 20); });
@@ -203,7 +203,7 @@ TEST_CASE("outer rules go on bit for bit, with codes, parts and delays") {
 
 TEST_CASE("a stale worker keeps an outer rule's state") {
   Saved whole, half, resumed;
-  const Setting setting{"gasloc", "identity", 1, testing::short_of("gasloc")};
+  const WorkerConfig setting{"gasloc", "identity", 1, testing::short_of("gasloc")};
   local::run(1, [&](const Group& g) { whole = run(g, setting, nullptr, 0, 20); });
   local::run(1, [&](const Group& g) { half = run(g, setting, nullptr, 0, 10); });
   local::run(1, [&](const Group& g) { resumed = run(g, setting, &half, 10, 20); });
@@ -212,14 +212,14 @@ TEST_CASE("a stale worker keeps an outer rule's state") {
 
 TEST_CASE("a stale worker begins anew at the saved round") {
   std::vector<Saved> half(workers);
-  const Setting setting{"awc", "identity", 2};
+  const WorkerConfig setting{"awc", "identity", 2};
   local::run(workers, [&](const Group& g) { half[g.rank()] = run(g, setting, nullptr, 0, 9); });
   local::run(workers, [&](const Group& g) { run(g, setting, &half[g.rank()], 9, 20); });
 }
 
 TEST_CASE("a stale worker of event_triggered begins anew, as its last message is gone") {
   std::vector<Saved> half(workers), resumed(workers);
-  const Setting setting{"event_triggered", "identity", 1};
+  const WorkerConfig setting{"event_triggered", "identity", 1};
   local::run(workers, [&](const Group& g) { half[g.rank()] = run(g, setting, nullptr, 0, 9); });
   local::run(workers,
              [&](const Group& g) { resumed[g.rank()] = run(g, setting, &half[g.rank()], 9, 9); });

@@ -98,6 +98,6 @@ std::unique_ptr<Backend> make_dlib(const nn::ModelSpec& spec, std::uint64_t seed
        "--backend dlib: it has no model {}; choose lenet, mlp or another backend", spec.name);
 }
 
-const Row rows::dlib{make_dlib};
+const BackendEntry entries::dlib{make_dlib};
 
 }  // namespace backends

@@ -25,8 +25,8 @@ MakeTorch* load() {
 
 }  // namespace
 
-const Row rows::torch{[](const fast::nn::ModelSpec& spec, std::uint64_t seed,
-                         const fast::nn::BackendOptions& options) {
+const BackendEntry entries::torch{[](const fast::nn::ModelSpec& spec, std::uint64_t seed,
+                                     const fast::nn::BackendOptions& options) {
   return std::unique_ptr<fast::Backend>(load()(spec, seed, options));
 }};
 

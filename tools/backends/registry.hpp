@@ -9,18 +9,18 @@
 
 namespace backends {
 
-struct Row {
+struct BackendEntry {
   /// The model with weights from that seed. Throws Error(argument) on a model or on options that
   /// the backend does not have.
   std::unique_ptr<fast::Backend> (*make)(const fast::nn::ModelSpec& spec, std::uint64_t seed,
                                          const fast::nn::BackendOptions& options);
 };
 
-namespace rows {
-extern const Row nn, torch, dlib;
-}  // namespace rows
+namespace entries {
+extern const BackendEntry nn, torch, dlib;
+}  // namespace entries
 
 /// Throws Error(argument) that lists the names.
-const Row& by_name(std::string_view name);
+const BackendEntry& by_name(std::string_view name);
 
 }  // namespace backends

@@ -19,7 +19,7 @@ using namespace fast::options;
 namespace {
 
 /// "-h,--help"
-std::string cli_names(const Row& row) {
+std::string cli_names(const OptionSpec& row) {
   std::string names = "--" + dashed(row.name);
   for (const std::string& alias : row.aliases) {
     names += (alias.size() == 1 ? ",-" : ",--") + dashed(alias);
@@ -30,7 +30,7 @@ std::string cli_names(const Row& row) {
 /// Takes values up to the next option, or only the next one.
 enum class Lists { greedy, one_at_a_time };
 
-CLI::Option* add(CLI::App& app, const Row& row, Lists lists) {
+CLI::Option* add(CLI::App& app, const OptionSpec& row, Lists lists) {
   if (row.kind == Kind::flag) return app.add_flag(cli_names(row));
   CLI::Option* option = app.add_option(
       cli_names(row), [](const CLI::results_t&) { return true; }, "");
@@ -52,7 +52,7 @@ std::string suggestion(const std::string& argument, const std::vector<std::strin
 
 std::vector<std::string> names_of(const OptionTable& table) {
   std::vector<std::string> names;
-  for (const Row& row : table.rows()) {
+  for (const OptionSpec& row : table.rows()) {
     if (row.is_internal) continue;
     names.push_back("--" + dashed(row.name));
     for (const std::string& alias : row.aliases) names.push_back("--" + dashed(alias));
@@ -118,7 +118,7 @@ std::vector<GivenOption> parse(OptionTable& table, const std::string& program, i
   app.allow_extras();
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   std::map<const CLI::Option*, std::string> rows;
-  for (const Row& row : table.rows()) {
+  for (const OptionSpec& row : table.rows()) {
     if (!row.is_internal) rows.emplace(add(app, row, lists), row.name);
   }
   try {

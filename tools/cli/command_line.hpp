@@ -11,7 +11,7 @@ namespace tools {
 
 /// An option of a command line, with its values.
 struct GivenOption {
-  fast::options::Row* row;
+  fast::options::OptionSpec* row;
   std::vector<std::string> texts;
 };
 

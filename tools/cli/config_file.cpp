@@ -93,14 +93,14 @@ std::optional<Texts> texts_of(const toml::node& node, Kind kind) {
 /// Those that a file may hold.
 std::vector<std::string> names_in_files(const OptionTable& table) {
   std::vector<std::string> names;
-  for (const Row& row : table.rows()) {
+  for (const OptionSpec& row : table.rows()) {
     if (!row.is_internal && !row.on_command_line) names.push_back(dashed(row.name));
   }
   return names;
 }
 
-Row& row_named(OptionTable& table, std::string_view key, const std::string& where) {
-  Row* row = table.find(key);
+OptionSpec& row_named(OptionTable& table, std::string_view key, const std::string& where) {
+  OptionSpec* row = table.find(key);
   if (row == nullptr || row->is_internal) {
     const auto names = names_in_files(table);
     fail(ErrorKind::argument, "{}: there is no option \"{}\"; --help lists the options{}", where,
@@ -113,7 +113,7 @@ Row& row_named(OptionTable& table, std::string_view key, const std::string& wher
 
 void set(OptionTable& table, std::string_view key, const toml::node& node,
          const std::string& where) {
-  Row& row = row_named(table, key, where);
+  OptionSpec& row = row_named(table, key, where);
   const std::string name = fmt::format("{}: {}", where, dashed(row.name));
   const auto texts = texts_of(node, row.kind);
   require(texts.has_value(), ErrorKind::argument, "{}: a {} was found; {} is required", name,
@@ -159,7 +159,7 @@ std::string comment(const std::string& text) {
 }
 
 /// "epochs = 5", or a comment with the value that stands for none.
-std::string line_of(const Row& row, const Row& resolved) {
+std::string line_of(const OptionSpec& row, const OptionSpec& resolved) {
   const Texts values = row.values(), stand_in = resolved.values();
   const bool is_set = row.kind == Kind::list || !values.empty();
   std::string value;
@@ -175,10 +175,10 @@ std::string line_of(const Row& row, const Row& resolved) {
 
 void parse_config(OptionTable& table, const std::string& text, const std::string& path) {
   const toml::table file = toml_table(text, {path, ErrorKind::argument, "--config"});
-  std::map<const Row*, std::string> found;
+  std::map<const OptionSpec*, std::string> found;
   for (const auto& [key, node] : file) {
     const std::string where = fmt::format("{}:{}", printable(path), key.source().begin.line);
-    const Row* row = &row_named(table, key.str(), where);
+    const OptionSpec* row = &row_named(table, key.str(), where);
     const auto [first, is_new] = found.emplace(row, key.str());
     require(is_new, ErrorKind::argument, "{}: \"{}\" and \"{}\" are one option; leave one out",
             where, printable(first->second), printable(key.str()));
@@ -200,8 +200,8 @@ std::string config_text(const OptionTable& table, const OptionTable& resolved,
   for (const Group& group : groups) {
     std::string lines;
     auto other = resolved.rows().begin();
-    for (const Row& row : table.rows()) {
-      const Row& stands = *other++;
+    for (const OptionSpec& row : table.rows()) {
+      const OptionSpec& stands = *other++;
       if (row.group != group.name || row.is_internal || row.on_command_line) continue;
       lines += '\n' + comment(full_help(row)) + line_of(row, stands);
     }

@@ -37,7 +37,7 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t width
   return result;
 }
 
-std::string placeholder(const Row& row) {
+std::string placeholder(const OptionSpec& row) {
   if (!row.names.empty()) return "NAME";
   switch (row.kind) {
     case Kind::flag:
@@ -55,12 +55,12 @@ std::string placeholder(const Row& row) {
   }
 }
 
-std::string default_of(const Row& row) {
+std::string default_of(const OptionSpec& row) {
   if (row.kind == Kind::flag || row.initial.empty()) return {};
   return row.initial.front();
 }
 
-std::string full_help(const Row& row) {
+std::string full_help(const OptionSpec& row) {
   const bool all_told = std::all_of(
       row.names.begin(), row.names.end(),
       [&](const std::string& name) { return row.help.find(name) != std::string::npos; });

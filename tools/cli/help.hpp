@@ -11,7 +11,7 @@ namespace tools {
 
 /// Rows that are shown together.
 struct Group {
-  std::string_view name;     ///< Row::group
+  std::string_view name;     ///< OptionSpec::group
   std::string_view title;    ///< "Checkpoints"
   std::string_view example;  ///< a command
 };
@@ -23,12 +23,12 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t width
 std::string cell(std::string_view from);
 
 /// The help of a row, with the names that the row's value can be.
-std::string full_help(const fast::options::Row& row);
+std::string full_help(const fast::options::OptionSpec& row);
 
 /// What stands for the value of a row: "N"; empty for a flag.
-std::string placeholder(const fast::options::Row& row);
+std::string placeholder(const fast::options::OptionSpec& row);
 
 /// As a text; nothing where there is no default, or where it is off.
-std::string default_of(const fast::options::Row& row);
+std::string default_of(const fast::options::OptionSpec& row);
 
 }  // namespace tools

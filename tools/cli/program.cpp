@@ -6,7 +6,7 @@ using namespace fast::options;
 
 namespace {
 
-Argument argument_of(const Row& row) {
+Argument argument_of(const OptionSpec& row) {
   Argument argument;
   argument.names.push_back("--" + dashed(row.name));
   for (const std::string& alias : row.aliases) {
@@ -30,7 +30,7 @@ Program program_of(const OptionTable& table, const std::vector<Group>& groups,
   for (const Group& group : groups) {
     Section section{
         std::string(group.name), std::string(group.title), {}, std::string(group.example)};
-    for (const Row& row : table.rows()) {
+    for (const OptionSpec& row : table.rows()) {
       if (row.group == group.name && !row.is_internal) section.options.push_back(argument_of(row));
     }
     program.sections.push_back(std::move(section));

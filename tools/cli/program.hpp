@@ -19,7 +19,7 @@ struct Argument {
   std::string value{};               ///< what stands for its value: "N"; empty: it takes none
   std::string help{};
   std::string initial{};              ///< the default as a text; may be empty
-  std::vector<std::string> offers{};  ///< see Row::offers
+  std::vector<std::string> offers{};  ///< see OptionSpec::offers
   bool is_repeated = false;           ///< of an argument without a name
 };
 

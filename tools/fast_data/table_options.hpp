@@ -20,7 +20,7 @@ class TableOptions {
   void take();
 
  private:
-  void add(tools::Command& command, const fast::options::Row& row);
+  void add(tools::Command& command, const fast::options::OptionSpec& row);
 
   fast::options::OptionTable& table_;
   std::list<std::vector<std::string>> texts_;  // places stay

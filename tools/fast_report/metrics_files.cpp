@@ -77,8 +77,8 @@ void take_line(Worker& worker, json line) {
 
 namespace {
 
-void tell_faults(const std::string& name, const JsonLines& lines,
-                 std::vector<std::string>& faults) {
+void report_faults(const std::string& name, const JsonLines& lines,
+                   std::vector<std::string>& faults) {
   if (lines.objects.empty() && !lines.cut && lines.unreadable == 0) {
     faults.push_back(fmt::format("{} is empty.", name));
   }
@@ -107,7 +107,7 @@ void read_own(int rank, const fs::path& path, std::map<int, Worker>& workers,
   const std::string name = "metrics/" + path.filename().string();
   try {
     JsonLines lines = read_json_lines(path);
-    tell_faults(name, lines, faults);
+    report_faults(name, lines, faults);
     for (json& line : lines.objects) {
       Worker& worker = workers[rank];
       worker.rank = rank;
@@ -122,7 +122,7 @@ void read_own(int rank, const fs::path& path, std::map<int, Worker>& workers,
 void read_merged(const fs::path& path, std::map<int, Worker>& workers,
                  std::vector<std::string>& faults) {
   JsonLines lines = read_json_lines(path);
-  tell_faults(path.filename().string(), lines, faults);
+  report_faults(path.filename().string(), lines, faults);
   std::map<int, Worker> others;
   for (json& line : lines.objects) {
     const auto found = line.find("rank");

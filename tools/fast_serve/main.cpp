@@ -98,7 +98,7 @@ void add_models(const Options& o, serve::Service& service, serve::Reloader& relo
   }
 }
 
-void tell_models(const Options& o, const serve::Service& service) {
+void report_models(const Options& o, const serve::Service& service) {
   std::vector<std::string> told;
   for (const fast_serve::NamedPath& each : o.models) {
     if (std::find(told.begin(), told.end(), each.name) != told.end()) continue;
@@ -199,7 +199,7 @@ int serve_models(const Options& o) {
   });
   server.start([&] { end_of_program.fail("connections can be accepted no more"); });
   reloader.start(milliseconds_of(o.poll_s));
-  tell_models(o, service);
+  report_models(o, service);
   if (scoring) {
     scoring->scorer().start([&](const std::string& why) { end_of_program.fail(why); });
     fmt::print("answers messages of {} to {}\n", o.subject, o.answers);

@@ -52,10 +52,10 @@ void add_steps(Command& command, Options& o) {
 }
 
 void add_failures(Command& command, Options& o) {
-  command.begin_group("Failures", "fast-sim --failures 5 --absent 30 --suspect-after 2");
+  command.begin_group("Failures", "fast-sim --failures 5 --absent 30 --failure-timeout 2");
   command.add_option("--failures", o.failures_per_hour, "failures of a worker in an hour");
   command.add_option("--absent", o.absent_s, "seconds until a failed worker is back");
-  command.add_option("--suspect-after", o.suspect_after_s,
+  command.add_option("--failure-timeout,--suspect-after", o.suspect_after_s,
                      "seconds until neighbors go on without a failed worker");
 }
 
@@ -164,7 +164,7 @@ void refuse(const Command& command, const Names& names, const char* why) {
 
 void check_effects(const Command& command, const Options& o) {
   if (o.exchange != "neighbors") {
-    Names names{"--topology", "--staleness", "--suspect-after"};
+    Names names{"--topology", "--staleness", "--failure-timeout"};
     if (is_of_neighbors(algorithm::by_name(o.algorithm).traits())) names.push_back("--algorithm");
     refuse(command, names, "only neighbors have it; leave it out, or take --exchange neighbors");
   }
@@ -173,7 +173,7 @@ void check_effects(const Command& command, const Options& o) {
            "this network has no sites; leave it out, or take --platform sites");
   }
   if (o.failures_per_hour == 0) {
-    refuse(command, {"--absent", "--suspect-after"},
+    refuse(command, {"--absent", "--failure-timeout"},
            "nobody fails in this run; leave it out, or take --failures");
   }
 }

@@ -48,7 +48,7 @@ void add_needs_of_rules(OptionTable& table, const Options& o) {
 
 void add_needs_of_samples(OptionTable& table, const Options& o) {
   const Conditions only(o);
-  table.at("take_over")
+  table.at("adopt_lost_shards")
       .only_if([&o] { return o.trainer.shards.dirichlet_alpha.has_value(); },
                "with even shards all samples are dealt again every epoch, so that nothing is to be "
                "taken over; leave it out or take --shards dirichlet:ALPHA")

@@ -40,7 +40,7 @@ std::vector<tools::Group> groups() {
       {"output", "Output", "fast-train --out run --evaluate-every 100"},
       {"checkpoints", "Checkpoints",
        "fast-train --out run --checkpoint-every 10min --resume run/checkpoints"},
-      {"faults", "Faults", "fast-train --suspect-after 2 --nan heal"},
+      {"faults", "Faults", "fast-train --failure-timeout 2 --on-nonfinite heal"},
       {"program", "Program", "fast-train --topology ring --write-config run.toml"},
   };
 }

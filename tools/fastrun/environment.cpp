@@ -40,7 +40,7 @@ constexpr const char* of_other_hosts[] = {"SLURM_JOB_ID", "HYDRA_HOST_FILE", "PB
 
 /// A progress bar and a table would tear each other. In a file, and after a prefix, a bar is not
 /// drawn in place.
-void tell_what_is_shown(const Options& options) {
+void report_what_is_shown(const Options& options) {
   unsetenv(watch_variable);
   unsetenv(columns_variable);
   if (options.watch) {
@@ -65,7 +65,7 @@ void set_environment(const Options& options, const ListeningAt& at) {
   setenv(launcher_variable, text.c_str(), 1);
   setenv(spares_variable, std::to_string(options.spares).c_str(), 1);
   limit_threads(options);
-  tell_what_is_shown(options);
+  report_what_is_shown(options);
 }
 
 }  // namespace fastrun

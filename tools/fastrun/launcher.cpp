@@ -191,7 +191,7 @@ class Launcher {
     if (watch_) {
       watch_->ended(number, one.lost ? "lost" : one.succeeded() ? "ended" : describe(status));
     }
-    links_.tell_ranks(fmt::format("gone {} {}", number, one.how_ended()));
+    links_.report_ranks(fmt::format("gone {} {}", number, one.how_ended()));
     requests_.ended(number);
     if (!first_end_) first_end_.emplace(until_early_ends_are_told);
     if (one.succeeded()) return;
@@ -217,7 +217,7 @@ class Launcher {
   /// Ranks that have not met yet cannot do without the one that died. Once all that were started
   /// have ended, the others are not waited for.
   void check_start() {
-    tell_of_program(false);
+    report_of_program(false);
     if (first_end_ && first_end_->expired() && !std::exchange(early_ends_told_, true)) {
       const std::string ends = early_ends(ranks_);
       if (!ends.empty() && !ending_) say("{}", ends);
@@ -285,7 +285,7 @@ class Launcher {
     pass_on(SIGUSR2);
   }
 
-  void pass_on(int signal) const { links_.tell_ranks(fmt::format("signal {}", signal)); }
+  void pass_on(int signal) const { links_.report_ranks(fmt::format("signal {}", signal)); }
 
   /// Ranks have the grace to end in, also if mpiexec is gone.
   bool some_are_being_ended() const {
@@ -297,7 +297,7 @@ class Launcher {
   void finish() {
     finishing_ = true;
     if (watch_) watch_->finish();
-    links_.tell_ranks("done");
+    links_.report_ranks("done");
     const Deadline deadline(grace);
     const auto is_over = [&] {
       return outputs_.is_done() && (!starter_.runs() || ranks_.some_are_lost());
@@ -310,12 +310,12 @@ class Launcher {
   }
 
   int report() {
-    tell_of_program(true);
+    report_of_program(true);
     const int well = ranks_.count([](const Rank& one) { return one.succeeded(); });
     const int trained = ranks_.count([](const Rank& one) { return one.succeeded() && one.trains; });
-    tell_of(Rank::State::starting, "never started; try fastrun --doctor");
-    tell_of(Rank::State::running,
-            fmt::format("ended with {}, before training began", starter_.name()));
+    report_of(Rank::State::starting, "never started; try fastrun --doctor");
+    report_of(Rank::State::running,
+              fmt::format("ended with {}, before training began", starter_.name()));
     const int wanted = std::min(options_.min_workers, options_.ranks);
     if (well == all_ranks(options_)) return 0;
     if (const auto status = status_that_is_told(ranks_, first_failed_)) return *status;
@@ -331,7 +331,7 @@ class Launcher {
   }
 
   /// Once: when all ranks were started, or at the end.
-  void tell_of_program(bool at_end) {
+  void report_of_program(bool at_end) {
     if (program_told_ || (!at_end && !ranks_.in_state(Rank::State::starting).empty())) return;
     const std::string missing = missing_program(options_.program.front(), ranks_);
     if (missing.empty()) return;
@@ -340,7 +340,7 @@ class Launcher {
   }
 
   /// One line about all ranks in this state.
-  void tell_of(Rank::State state, const std::string& what) const {
+  void report_of(Rank::State state, const std::string& what) const {
     const std::vector<int> found = ranks_.in_state(state);
     if (found.empty()) return;
     say("rank{} {} {}", found.size() == 1 ? "" : "s", fmt::join(found, ", "), what);

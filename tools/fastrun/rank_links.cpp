@@ -62,7 +62,7 @@ void RankLinks::send(int rank, const std::string& line) const {
     if (wrapper.rank == rank) wrapper.lines.send(line);
 }
 
-void RankLinks::tell_ranks(const std::string& line) const {
+void RankLinks::report_ranks(const std::string& line) const {
   for (const WrapperEnd& wrapper : wrappers_)
     if (wrapper.rank >= 0) wrapper.lines.send(line);
 }

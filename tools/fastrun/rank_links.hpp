@@ -42,7 +42,7 @@ class RankLinks {
   void send(int rank, const std::string& line) const;
   /// Not to connections that have not said yet what they are. One for output must get nothing: its
   /// wrapper does not read it, so that closing it would reset it, and output on its way be lost.
-  void tell_ranks(const std::string& line) const;
+  void report_ranks(const std::string& line) const;
 
  private:
   bool drop_a_stranger();

@@ -158,7 +158,7 @@ class Wrapper {
   }
 
   /// Reads on demand, so that nothing is written while nothing happens.
-  void tell_rank(const std::string& news) const {
+  void report_rank(const std::string& news) const {
     [[maybe_unused]] const ssize_t ignored = write(news_.get(), news.data(), news.size());
   }
 
@@ -238,10 +238,10 @@ class Wrapper {
       if (word == "gone") {
         std::string how;
         words >> how;
-        tell_rank(fmt::format("{} {}\n", number, how));
+        report_rank(fmt::format("{} {}\n", number, how));
       }
-      if (word == "leave") tell_rank(fmt::format("{} asked\n", number));
-      if (word == "grow") tell_rank(fmt::format("{} grow\n", number));
+      if (word == "leave") report_rank(fmt::format("{} asked\n", number));
+      if (word == "grow") report_rank(fmt::format("{} grow\n", number));
       if (word == "signal") signal_rank(number);
     }
     return true;

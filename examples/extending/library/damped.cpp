@@ -1,6 +1,6 @@
 #include <fast/core/error.hpp>
 
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 namespace {

@@ -45,7 +45,7 @@ enum class Scope {
 };
 
 /// What a rule needs of the mixing matrix.
-enum class Mixing {
+enum class MixingRequirement {
   anything,
   doubly_stochastic,  ///< warned about: without it the workers' mean wanders
   symmetric,          ///< and doubly stochastic; refused without
@@ -120,13 +120,13 @@ struct Timing {
 /// These traits say with whom a rule combines, and with which weights.
 struct TopologyNeeds {
   Scope scope = Scope::neighbors;
-  Mixing mixing = Mixing::doubly_stochastic;
-  bool strict = false;  ///< Mixing::positive is refused, not made lazy
+  MixingRequirement mixing = MixingRequirement::doubly_stochastic;
+  bool strict = false;  ///< MixingRequirement::positive is refused, not made lazy
   /// Readers divide what a worker sends, and it keeps the shares of absent readers (see
   /// RoundInfo::self_weight). Needs columns of weights that sum to 1. Always so with
-  /// Mixing::column_stochastic.
+  /// MixingRequirement::column_stochastic.
   bool passes_mass = false;
-  bool divides() const { return passes_mass || mixing == Mixing::column_stochastic; }
+  bool divides() const { return passes_mass || mixing == MixingRequirement::column_stochastic; }
   bool needs_static = false;  ///< schedules that change from round to round are refused
   /// Each round of the topology is within sites or between them (RoundInfo::between_sites): others
   /// are refused. Weights whose columns sum to 1 on average over rounds are enough: when sites

@@ -74,7 +74,7 @@ class Group {
   bool some_are_gone() const;
   std::vector<int> died() const;
   /// Call it if workers are gone for good: no collective call is made any more, nor at the end.
-  void give_up() const;
+  void disable_collectives() const;
 
   /// Collective. Opens an exchange of payloads of that shape.
   Link open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions& options) const;

@@ -37,7 +37,7 @@ class Communicator {
 
   /// Call it if ranks are gone. No collective call is made on this communicator any more. A program
   /// that has given up its world ends without MPI_Finalize, which would wait for those ranks.
-  void give_up() const;
+  void disable_collectives() const;
 
   const std::shared_ptr<Impl>& impl() const { return impl_; }
 

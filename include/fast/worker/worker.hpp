@@ -257,8 +257,8 @@ class Worker {
   /// waiting: they keep its mixing weight, and rules that remember neighbors begin anew (push_sum:
   /// with a mass of 1 for each that stays). Its weights do not count in the mean model any more.
   /// Afterwards round() is the largest number, and step() only runs the user's step. The caller
-  /// ends its process by Group::give_up(). Throws Error(argument) if the algorithm averages over
-  /// all workers.
+  /// ends its process by Group::disable_collectives(). Throws Error(argument) if the algorithm
+  /// averages over all workers.
   void leave();
   /// Blocks until every worker has finished (or is a suspect); then mean_model() is exact and equal
   /// everywhere.

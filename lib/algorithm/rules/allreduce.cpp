@@ -1,5 +1,5 @@
 #include "algorithm/averaging.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -12,7 +12,7 @@ struct AllReduce : WeightsPublished {
         .name = "allreduce",
         .summary = "x_i + (1/N) Σ_j δ_j: the synchronous baseline; replicas start and stay equal",
         .source = "-",
-        .topology = {.scope = Scope::everybody, .mixing = Mixing::anything},
+        .topology = {.scope = Scope::everybody, .mixing = MixingRequirement::anything},
         .precision = {.why_exact = "replicas stay equal only as long as all add exactly the same"}};
   }
   template <class T>
@@ -27,6 +27,6 @@ struct AllReduce : WeightsPublished {
 
 Rule allreduce() { return elementwise(AllReduce{}); }
 
-const Row rows::allreduce{[](ParameterReader&) { return algorithm::allreduce(); }};
+const RuleEntry entries::allreduce{[](ParameterReader&) { return algorithm::allreduce(); }};
 
 }  // namespace fast::algorithm

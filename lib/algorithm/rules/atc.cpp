@@ -1,5 +1,5 @@
 #include "algorithm/averaging.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -18,6 +18,6 @@ struct AdaptThenCombine : Averaging {
 
 Rule atc() { return elementwise(AdaptThenCombine{}); }
 
-const Row rows::atc{[](ParameterReader&) { return algorithm::atc(); }};
+const RuleEntry entries::atc{[](ParameterReader&) { return algorithm::atc(); }};
 
 }  // namespace fast::algorithm

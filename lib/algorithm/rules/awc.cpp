@@ -2,7 +2,7 @@
 
 #include "algorithm/averaging.hpp"
 #include "algorithm/partial_averaging.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -50,7 +50,7 @@ Rule awc(const AwcOptions& options) {
   return elementwise(PartialAveraging{{}, options});
 }
 
-const Row rows::awc{[](ParameterReader& reader) {
+const RuleEntry entries::awc{[](ParameterReader& reader) {
   AwcOptions options;
   reader.read("consensus", options.consensus);
   reader.read("power", options.power);

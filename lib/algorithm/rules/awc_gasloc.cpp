@@ -2,7 +2,7 @@
 
 #include "algorithm/averaging.hpp"
 #include "algorithm/checks.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 #include "algorithm/rules/gasloc.hpp"
 
 namespace fast::algorithm {
@@ -81,7 +81,7 @@ Rule awc_gasloc(const AwcGaslocOptions& options) {
   return elementwise(AwcGasLoC{{outer}, {}});
 }
 
-const Row rows::awc_gasloc{[](ParameterReader& reader) {
+const RuleEntry entries::awc_gasloc{[](ParameterReader& reader) {
   AwcGaslocOptions options;
   reader.read("rate", options.rate);
   reader.read("consensus_step", options.consensus_step);

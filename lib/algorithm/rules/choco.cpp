@@ -2,7 +2,7 @@
 #include <fast/core/error.hpp>
 
 #include "algorithm/resynchronization.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 #include "algorithm/top_k.hpp"
 
 namespace fast::algorithm {
@@ -98,7 +98,7 @@ Rule choco(const ChocoOptions& options) {
   return elementwise(Choco(options));
 }
 
-const Row rows::choco{[](ParameterReader& reader) {
+const RuleEntry entries::choco{[](ParameterReader& reader) {
   ChocoOptions options;
   reader.read("top_k", options.top_k);
   reader.read("fraction", options.fraction);

@@ -1,5 +1,5 @@
 #include "algorithm/rules/d2.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 #include <fmt/core.h>
 
@@ -13,14 +13,16 @@ RuleTraits D2::traits() const {
       .messages = {.own = Own::unused, .republishes = true},
       .timing = {.publish_point = PublishPoint::after_step,
                  .why_synchronous = "its correction cancels only terms of one and the same round"},
-      .topology = {.mixing = Mixing::positive, .strict = options.strict, .needs_static = true},
+      .topology = {.mixing = MixingRequirement::positive,
+                   .strict = options.strict,
+                   .needs_static = true},
       .memory = {.vectors = 1, .remembers_neighbors = true},
       .parameters = fmt::format("strict={}", options.strict)};
 }
 
 Rule d2(const D2Options& options) { return elementwise(D2{options}); }
 
-const Row rows::d2{[](ParameterReader& reader) {
+const RuleEntry entries::d2{[](ParameterReader& reader) {
   D2Options options;
   reader.read("strict", options.strict);
   return algorithm::d2(options);

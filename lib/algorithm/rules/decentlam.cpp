@@ -1,7 +1,7 @@
 #include "algorithm/rules/decentlam.hpp"
 
 #include "algorithm/checks.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 
@@ -11,7 +11,7 @@ RuleTraits DecentLam::traits() const {
           .source = "DecentLaM, Yuan et al. 2021, arXiv 2104.11981, algorithm 2",
           .messages = {.republishes = true},
           .timing = {.publish_point = PublishPoint::after_step},
-          .topology = {.mixing = Mixing::symmetric},
+          .topology = {.mixing = MixingRequirement::symmetric},
           .memory = {.vectors = 2},
           .step = {.needs_learning_rate = true, .own_momentum = true},
           .parameters = fmt::format("momentum={}", options.momentum)};
@@ -22,7 +22,7 @@ Rule decentlam(const DecentLamOptions& options) {
   return elementwise(DecentLam{{}, options});
 }
 
-const Row rows::decentlam{[](ParameterReader& reader) {
+const RuleEntry entries::decentlam{[](ParameterReader& reader) {
   DecentLamOptions options;
   reader.read("momentum", options.momentum);
   return algorithm::decentlam(options);

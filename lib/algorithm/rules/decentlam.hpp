@@ -4,7 +4,7 @@
 #include <fast/algorithm/rules.hpp>
 
 #include "algorithm/averaging.hpp"
-#include "algorithm/standing.hpp"
+#include "algorithm/init_reference.hpp"
 
 namespace fast::algorithm {
 
@@ -19,7 +19,7 @@ struct DecentLam : WeightsPublished {
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
-    stand_still(block);
+    init_reference(block);
   }
   template <class T>
   FAST_HOST_DEVICE void combine(const Block<T>& block) {

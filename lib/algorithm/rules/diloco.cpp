@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "algorithm/checks.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 #include "algorithm/top_k.hpp"
 #include "core/equal_parts.hpp"
 
@@ -24,7 +24,7 @@ RuleTraits DiLoCo::traits() const {
                  .combine_every = options.period / options.fragments,
                  .delay = options.delay,
                  .why_synchronous = "an outer step takes the changes of one and the same exchange"},
-      .topology = {.mixing = Mixing::complete},
+      .topology = {.mixing = MixingRequirement::complete},
       .precision = {.why_exact = exact ? why_weights_exact : std::string_view{},
                     .least_bits = exact ? 8 : 1},
       .memory = {.vectors = 2, .needs_equal_start = options.changes},
@@ -106,7 +106,7 @@ class SparseDiLoCo {
   }
   template <class T>
   void start(const Block<T>& block) {
-    stand_still(block);
+    init_reference(block);
   }
   template <class T>
   void survey(const Block<T>& block) {
@@ -167,7 +167,7 @@ Rule diloco(const DilocoOptions& options) {
   return elementwise(DiLoCo{options});
 }
 
-const Row rows::diloco{[](ParameterReader& reader) {
+const RuleEntry entries::diloco{[](ParameterReader& reader) {
   DilocoOptions options;
   reader.read("period", options.period);
   reader.read("rate", options.rate);

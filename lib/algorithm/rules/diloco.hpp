@@ -3,8 +3,8 @@
 
 #include <fast/algorithm/rules.hpp>
 
+#include "algorithm/init_reference.hpp"
 #include "algorithm/outer.hpp"
-#include "algorithm/standing.hpp"
 #include "core/host_device.hpp"
 
 namespace fast::algorithm {
@@ -22,7 +22,7 @@ struct DiLoCo {
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
-    stand_still(block);
+    init_reference(block);
   }
   template <class T>
   FAST_HOST_DEVICE void publish(const Block<T>& block) {

@@ -3,7 +3,7 @@
 #include <fast/core/error.hpp>
 
 #include "algorithm/averaging.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -98,7 +98,7 @@ Rule event_triggered(const EventTriggeredOptions& options) {
   return elementwise(EventTriggered(options));
 }
 
-const Row rows::event_triggered{[](ParameterReader& reader) {
+const RuleEntry entries::event_triggered{[](ParameterReader& reader) {
   EventTriggeredOptions options;
   reader.read("threshold", options.threshold);
   reader.read("horizon", options.horizon);

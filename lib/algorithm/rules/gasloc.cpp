@@ -2,7 +2,7 @@
 
 #include "algorithm/checks.hpp"
 #include "algorithm/resynchronization.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 
@@ -104,7 +104,7 @@ Rule gasloc(const GaslocOptions& options) {
   return elementwise(GasLoC{options});
 }
 
-const Row rows::gasloc{[](ParameterReader& reader) {
+const RuleEntry entries::gasloc{[](ParameterReader& reader) {
   GaslocOptions options;
   reader.read("period", options.period);
   reader.read("rate", options.rate);

@@ -1,7 +1,7 @@
 #include <fast/core/error.hpp>
 
 #include "algorithm/averaging.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -28,7 +28,7 @@ Rule gossip_pga(const GossipPgaOptions& options) {
   return elementwise(GossipPga{{}, options});
 }
 
-const Row rows::gossip_pga{[](ParameterReader& reader) {
+const RuleEntry entries::gossip_pga{[](ParameterReader& reader) {
   GossipPgaOptions options;
   reader.read("period", options.period);
   return algorithm::gossip_pga(options);

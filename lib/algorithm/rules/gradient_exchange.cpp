@@ -1,5 +1,5 @@
 #include "algorithm/rules/gradient_exchange.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 
@@ -10,12 +10,13 @@ RuleTraits GradientExchange::traits() {
           .messages = {.delivery = Delivery::every, .weights_apart = true, .own = Own::message},
           .timing = {.publish_point = PublishPoint::after_step,
                      .why_synchronous = "every step must be added exactly once"},
-          .topology = {.mixing = Mixing::unit},
+          .topology = {.mixing = MixingRequirement::unit},
           .memory = {.vectors = 1}};
 }
 
 Rule gradient_exchange() { return elementwise(GradientExchange{}); }
 
-const Row rows::gradient_exchange{[](ParameterReader&) { return algorithm::gradient_exchange(); }};
+const RuleEntry entries::gradient_exchange{
+    [](ParameterReader&) { return algorithm::gradient_exchange(); }};
 
 }  // namespace fast::algorithm

@@ -1,5 +1,5 @@
 #include "algorithm/rules/gradient_tracking.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -35,6 +35,7 @@ void GradientTracking::begin_combine(const RoundInfo& info, std::span<const doub
 
 Rule gradient_tracking() { return elementwise(GradientTracking{}); }
 
-const Row rows::gradient_tracking{[](ParameterReader&) { return algorithm::gradient_tracking(); }};
+const RuleEntry entries::gradient_tracking{
+    [](ParameterReader&) { return algorithm::gradient_tracking(); }};
 
 }  // namespace fast::algorithm

@@ -3,7 +3,7 @@
 
 #include <fast/algorithm/rules.hpp>
 
-#include "algorithm/standing.hpp"
+#include "algorithm/init_reference.hpp"
 #include "core/host_device.hpp"
 
 namespace fast::algorithm {
@@ -26,7 +26,7 @@ class GradientTracking {
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
-    stand_still(block);
+    init_reference(block);
     given_ = 0;
     is_alone_ = 0;
     was_alone_ = false;

@@ -1,7 +1,7 @@
 #include <fast/core/error.hpp>
 
 #include "algorithm/averaging.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -30,7 +30,7 @@ Rule local(const LocalOptions& options) {
   return elementwise(LocalSgd{{}, options});
 }
 
-const Row rows::local{[](ParameterReader& reader) {
+const RuleEntry entries::local{[](ParameterReader& reader) {
   LocalOptions options;
   reader.read("period", options.period);
   return algorithm::local(options);

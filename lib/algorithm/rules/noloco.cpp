@@ -1,7 +1,7 @@
 #include "algorithm/rules/noloco.hpp"
 
 #include "algorithm/checks.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 
@@ -14,7 +14,7 @@ RuleTraits NoLoCo::traits() const {
       .timing = {.publish_point = PublishPoint::after_step,
                  .combine_every = options.period,
                  .delay = options.delay},
-      .topology = {.mixing = Mixing::matching},
+      .topology = {.mixing = MixingRequirement::matching},
       .precision = {.why_bits =
                         "a partner that changes holds nothing to which differences could refer"},
       .memory = {.vectors = 2},
@@ -28,7 +28,7 @@ Rule noloco(const NolocoOptions& options) {
   return elementwise(NoLoCo{{}, options});
 }
 
-const Row rows::noloco{[](ParameterReader& reader) {
+const RuleEntry entries::noloco{[](ParameterReader& reader) {
   NolocoOptions options;
   reader.read("period", options.period);
   reader.read("rate", options.rate);

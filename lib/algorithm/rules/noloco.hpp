@@ -4,8 +4,8 @@
 #include <fast/algorithm/rules.hpp>
 
 #include "algorithm/averaging.hpp"
+#include "algorithm/init_reference.hpp"
 #include "algorithm/outer.hpp"
-#include "algorithm/standing.hpp"
 
 namespace fast::algorithm {
 
@@ -20,7 +20,7 @@ struct NoLoCo : WeightsPublished {
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
-    stand_still(block);
+    init_reference(block);
   }
   template <class T>
   FAST_HOST_DEVICE void combine(const Block<T>& block) {

@@ -1,5 +1,5 @@
 #include "algorithm/averaging.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -9,7 +9,7 @@ struct None : Averaging {
     return {.name = "none",
             .summary = "x_i + δ_i: every worker trains alone",
             .source = "-",
-            .topology = {.scope = Scope::nobody, .mixing = Mixing::anything},
+            .topology = {.scope = Scope::nobody, .mixing = MixingRequirement::anything},
             .precision = {.why_exact = "it sends nothing"}};
   }
 };
@@ -18,6 +18,6 @@ struct None : Averaging {
 
 Rule none() { return elementwise(None{}); }
 
-const Row rows::none{[](ParameterReader&) { return algorithm::none(); }};
+const RuleEntry entries::none{[](ParameterReader&) { return algorithm::none(); }};
 
 }  // namespace fast::algorithm

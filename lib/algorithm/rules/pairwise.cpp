@@ -1,5 +1,5 @@
 #include "algorithm/averaging.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 namespace {
@@ -13,7 +13,7 @@ struct Pairwise : Averaging {
             .plain_average = true,
             .messages = {.own = Own::unused},
             .timing = {.why_synchronous = "both of a pair must average the same two values"},
-            .topology = {.mixing = Mixing::matching}};
+            .topology = {.mixing = MixingRequirement::matching}};
   }
 };
 
@@ -21,6 +21,6 @@ struct Pairwise : Averaging {
 
 Rule pairwise() { return elementwise(Pairwise{}); }
 
-const Row rows::pairwise{[](ParameterReader&) { return algorithm::pairwise(); }};
+const RuleEntry entries::pairwise{[](ParameterReader&) { return algorithm::pairwise(); }};
 
 }  // namespace fast::algorithm

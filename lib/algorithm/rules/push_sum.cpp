@@ -1,5 +1,5 @@
 #include "algorithm/rules/push_sum.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ RuleTraits PushSum::traits() {
           .messages = {.scalars = 1, .delivery = Delivery::summed, .weights_apart = true},
           .timing = {.publish_point = PublishPoint::after_step,
                      .why_bounded = "asynchronous push-sum is analyzed for bounded delays only"},
-          .topology = {.mixing = Mixing::column_stochastic},
+          .topology = {.mixing = MixingRequirement::column_stochastic},
           .precision = {.why_exact = "a rounded value would lose mass or make some"},
           .memory = {.vectors = 1, .remembers_neighbors = true}};
 }
@@ -44,6 +44,6 @@ void PushSum::begin_combine(const RoundInfo& info, std::span<const double> own,
 
 Rule push_sum() { return elementwise(PushSum{}); }
 
-const Row rows::push_sum{[](ParameterReader&) { return algorithm::push_sum(); }};
+const RuleEntry entries::push_sum{[](ParameterReader&) { return algorithm::push_sum(); }};
 
 }  // namespace fast::algorithm

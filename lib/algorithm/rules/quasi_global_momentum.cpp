@@ -1,7 +1,7 @@
 #include "algorithm/rules/quasi_global_momentum.hpp"
 
 #include "algorithm/checks.hpp"
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 
@@ -22,7 +22,7 @@ Rule quasi_global_momentum(const QuasiGlobalMomentumOptions& options) {
   return elementwise(QuasiGlobalMomentum{options});
 }
 
-const Row rows::quasi_global_momentum{[](ParameterReader& reader) {
+const RuleEntry entries::quasi_global_momentum{[](ParameterReader& reader) {
   QuasiGlobalMomentumOptions options;
   reader.read("momentum", options.momentum);
   reader.read("mu", options.mu);

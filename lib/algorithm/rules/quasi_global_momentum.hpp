@@ -3,7 +3,7 @@
 
 #include <fast/algorithm/rules.hpp>
 
-#include "algorithm/standing.hpp"
+#include "algorithm/init_reference.hpp"
 #include "core/host_device.hpp"
 
 namespace fast::algorithm {
@@ -19,7 +19,7 @@ struct QuasiGlobalMomentum {
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
-    stand_still(block);
+    init_reference(block);
   }
   template <class T>
   FAST_HOST_DEVICE void publish(const Block<T>& block) {

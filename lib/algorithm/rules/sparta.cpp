@@ -2,7 +2,7 @@
 
 #include <fast/core/error.hpp>
 
-#include "algorithm/row.hpp"
+#include "algorithm/rule_entry.hpp"
 
 namespace fast::algorithm {
 
@@ -22,7 +22,7 @@ Rule sparta(const SpartaOptions& options) {
   return elementwise(Sparta{{}, options});
 }
 
-const Row rows::sparta{[](ParameterReader& reader) {
+const RuleEntry entries::sparta{[](ParameterReader& reader) {
   SpartaOptions options;
   reader.read("fraction", options.fraction);
   reader.read("seed", options.seed);

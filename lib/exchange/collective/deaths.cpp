@@ -26,7 +26,7 @@ std::vector<int> living_below(int rank, const std::vector<int>& ended) {
 }
 
 /// Whether this worker is the one that reports.
-bool reports(const Ends& ends, int rank, Seconds patience) {
+bool reports(const ExitReports& ends, int rank, Seconds patience) {
   for (const Deadline waiting(Seconds(0));; std::this_thread::sleep_for(look_again)) {
     if (!ends.failed().empty()) return false;
     const auto missing = static_cast<double>(living_below(rank, ends.all()).size());
@@ -37,13 +37,13 @@ bool reports(const Ends& ends, int rank, Seconds patience) {
 
 }  // namespace
 
-void stop_for_failure(const Ends& ends, int rank) {
+void stop_for_failure(const ExitReports& ends, int rank) {
   const std::vector<int> failed = ends.failed();
   require(failed.empty(), ErrorKind::peer_failed,
           "all-reduce: worker {} stops because worker {} failed", rank, fmt::join(failed, ", "));
 }
 
-void fail_without(const Ends& ends, int rank, Seconds patience) {
+void fail_without(const ExitReports& ends, int rank, Seconds patience) {
   if (ends.all().empty()) return;
   const ErrorKind kind =
       reports(ends, rank, patience) ? ErrorKind::deadline : ErrorKind::peer_failed;

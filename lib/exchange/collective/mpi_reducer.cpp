@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/keep.hpp"
+#include "core/leak_until_exit.hpp"
 #include "mpi/impl.hpp"
 
 namespace fast::exchange {
@@ -26,7 +26,7 @@ class KeptAfterError {
   KeptAfterError(const KeptAfterError&) = delete;
   KeptAfterError& operator=(const KeptAfterError&) = delete;
   ~KeptAfterError() {
-    if (std::uncaught_exceptions() > passing_) keep_for_good(buffer_);
+    if (std::uncaught_exceptions() > passing_) leak_until_exit(buffer_);
   }
 
  private:
@@ -37,7 +37,7 @@ class KeptAfterError {
 }  // namespace
 
 MpiReducer::MpiReducer(const mpi::Communicator& communicator, const ExchangeOptions& options,
-                       Ends ends, std::shared_ptr<Peers> peers)
+                       ExitReports ends, std::shared_ptr<Peers> peers)
     : communicator_(mpi::duplicate(communicator, Deadline(options.deadline), "opening all-reduce")),
       options_(options),
       ends_(std::move(ends)),

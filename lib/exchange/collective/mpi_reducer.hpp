@@ -14,8 +14,8 @@ class MpiReducer : public Reducer {
  public:
   /// Collective. Calls that a failure leaves unfinished disturb no other call of `communicator`.
   /// `peers` may be null. If not, an exception that passes is announced on them.
-  MpiReducer(const mpi::Communicator& communicator, const ExchangeOptions& options, Ends ends,
-             std::shared_ptr<Peers> peers);
+  MpiReducer(const mpi::Communicator& communicator, const ExchangeOptions& options,
+             ExitReports ends, std::shared_ptr<Peers> peers);
   ~MpiReducer() override;
   MpiReducer(const MpiReducer&) = delete;
   MpiReducer& operator=(const MpiReducer&) = delete;
@@ -29,7 +29,7 @@ class MpiReducer : public Reducer {
 
   mpi::Communicator communicator_;
   ExchangeOptions options_;
-  Ends ends_;
+  ExitReports ends_;
   std::shared_ptr<Peers> peers_;
 };
 

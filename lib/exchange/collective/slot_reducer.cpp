@@ -19,7 +19,7 @@ std::size_t slice_begin(std::size_t count, int w, int workers) {
 }
 
 /// If nobody reports deaths, waits end for suspects.
-ExchangeOptions waiting_for_all(ExchangeOptions options, const Ends& ends) {
+ExchangeOptions waiting_for_all(ExchangeOptions options, const ExitReports& ends) {
   if (!ends.all) return options;
   options.has_ended = [ended = ends.all](int worker) {
     const std::vector<int> dead = ended();
@@ -31,7 +31,7 @@ ExchangeOptions waiting_for_all(ExchangeOptions options, const Ends& ends) {
 }  // namespace
 
 SlotReducer::SlotReducer(const std::shared_ptr<Heartbeat>& heartbeat,
-                         const ExchangeOptions& options, Ends ends)
+                         const ExchangeOptions& options, ExitReports ends)
     : board_(heartbeat->board()),
       rank_(heartbeat->rank()),
       peers_(heartbeat),

@@ -18,7 +18,7 @@ class SlotReducer : public Reducer {
   /// inputs, slot 1 results. If `ends` reports deaths, a worker that is silent is waited for until
   /// it is known to have ended; else until it is a suspect.
   SlotReducer(const std::shared_ptr<Heartbeat>& heartbeat, const ExchangeOptions& options,
-              Ends ends);
+              ExitReports ends);
   /// Announces a failure to the others if an exception is passing.
   ~SlotReducer() override;
   SlotReducer(const SlotReducer&) = delete;
@@ -36,7 +36,7 @@ class SlotReducer : public Reducer {
   int rank_;
   SlotPeers peers_;
   PeerWaiter waiter_;
-  Ends ends_;
+  ExitReports ends_;
   std::int64_t calls_ = 0;
 };
 

@@ -2,7 +2,7 @@
 
 #include <fast/core/error.hpp>
 
-#include "core/keep.hpp"
+#include "core/leak_until_exit.hpp"
 
 namespace fast::exchange {
 
@@ -15,7 +15,7 @@ StampedReads::StampedReads(std::shared_ptr<RemoteReads> reads, Exchange& host,
       stop_(std::move(stop)) {}
 
 StampedReads::~StampedReads() {
-  if (!left_to_mpi_.empty()) keep_for_good(std::move(left_to_mpi_));
+  if (!left_to_mpi_.empty()) leak_until_exit(std::move(left_to_mpi_));
 }
 
 void StampedReads::read(Arrival& arrival, std::shared_ptr<std::byte>& room) {

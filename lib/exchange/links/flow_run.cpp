@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/keep.hpp"
+#include "core/leak_until_exit.hpp"
 
 namespace fast::exchange {
 namespace {
@@ -52,7 +52,7 @@ FlowRun::FlowRun(const mpi::Messages& messages, int rank, const std::vector<Flow
 }
 
 FlowRun::~FlowRun() {
-  if (waits_for() >= 0) keep_for_good(std::pair(buffers_, messages_));
+  if (waits_for() >= 0) leak_until_exit(std::pair(buffers_, messages_));
 }
 
 bool FlowRun::run(const Deadline& deadline) {

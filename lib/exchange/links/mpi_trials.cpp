@@ -11,7 +11,7 @@
 #include <set>
 #include <thread>
 
-#include "core/keep.hpp"
+#include "core/leak_until_exit.hpp"
 #include "exchange/links/flow_run.hpp"
 
 namespace fast::exchange {
@@ -75,10 +75,10 @@ bool received(const mpi::Messages& messages, int tag, const std::shared_ptr<Buff
       if (request.wait(Deadline(look_again))) return true;
     }
   } catch (...) {
-    keep_for_good(buffer);
+    leak_until_exit(buffer);
     throw;
   }
-  keep_for_good(buffer);
+  leak_until_exit(buffer);
   return false;
 }
 
@@ -113,7 +113,7 @@ MpiTrials::MpiTrials(const mpi::Messages& messages, const std::vector<std::strin
     : messages_(messages), names_(name_of_rank), answer_within_(answer_within) {}
 
 MpiTrials::~MpiTrials() {
-  for (auto& order : orders_) keep_for_good(order);
+  for (auto& order : orders_) leak_until_exit(order);
 }
 
 void MpiTrials::send_order(int rank, std::shared_ptr<Order> order) {
@@ -186,7 +186,7 @@ void MpiTrials::collect(std::vector<Report>& reports, const Deadline& deadline) 
   };
   if (wait_until(all_are_there, deadline)) return;
   for (Report& report : reports) {
-    if (!report.is_there) keep_for_good(report.numbers);
+    if (!report.is_there) leak_until_exit(report.numbers);
   }
 }
 
@@ -258,7 +258,7 @@ std::string serve_trials(const mpi::Messages& messages, int rank, Seconds answer
         std::make_shared<std::vector<double>>(report_of(run, Deadline(answer_within)));
     mpi::Request sent =
         messages.send(0, report_tag, report->data(), report->size() * sizeof(double));
-    keep_for_good(report);  // MPI may read it after the deadline
+    leak_until_exit(report);  // MPI may read it after the deadline
     static_cast<void>(sent.wait(Deadline(answer_within)));
   }
 }

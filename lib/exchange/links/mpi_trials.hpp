@@ -22,9 +22,9 @@ class MpiTrials final : public LinkTrials {
   ~MpiTrials() override;
 
   TrialTimes run(const std::vector<Flow>& flows, int count) override;
-  /// Ends serve_trials() everywhere, which returns these bytes.
+  /// ExitReports serve_trials() everywhere, which returns these bytes.
   void finish(std::string_view bytes);
-  /// Ends it with this error.
+  /// ExitReports it with this error.
   void give_up(std::string_view error);
 
  private:

@@ -7,8 +7,8 @@
 #include <exception>
 #include <utility>
 
-#include "core/keep.hpp"
-#include "exchange/remote/pull/remote_look.hpp"
+#include "core/leak_until_exit.hpp"
+#include "exchange/remote/pull/header_fetch.hpp"
 #include "exchange/remote/pull/snapshot_read.hpp"
 
 namespace fast::exchange {
@@ -23,7 +23,7 @@ constexpr Seconds closing_limit{5}, failed_limit{0.5};
 
 }  // namespace
 
-RemoteMirror::RemoteMirror(RemoteEdges edges, RemoteWays ways, RemoteLog log)
+RemoteMirror::RemoteMirror(RemoteEdges edges, RemoteTransports ways, RemoteLog log)
     : edges_(std::move(edges)),
       ways_(std::move(ways)),
       log_(std::move(log)),
@@ -54,7 +54,7 @@ void RemoteMirror::work() {
     });
     bool moved = failures_.advance();
     moved |= neighbors_.advance();
-    tell_pace();
+    report_pace();
     attempt([&] { moved |= kept_.advance(Clock::now()); });
     attempt(
         [&] { moved |= tasks_.advance([&](int worker) { return neighbors_.follows(worker); }); });
@@ -77,7 +77,7 @@ void RemoteMirror::attempt(const Part& part) {
 }
 
 /// One number for all that this worker reads from other hosts.
-void RemoteMirror::tell_pace() const {
+void RemoteMirror::report_pace() const {
   const auto slowest =
       std::chrono::duration_cast<std::chrono::nanoseconds>(neighbors_.slowest_read());
   edges_.board->header(edges_.rank)
@@ -128,11 +128,11 @@ void RemoteMirror::close() {
     neighbors_.leave_to_mpi();
     tasks_.leave_to_mpi();
   }
-  if (!is_clean || !failures_.all_received()) keep_for_good(*ways_.messages);
+  if (!is_clean || !failures_.all_received()) leak_until_exit(*ways_.messages);
 }
 
 bool RemoteMirror::look(int worker, const Deadline& deadline) {
-  return tasks_.run(std::make_shared<RemoteLook>(*edges_.board, *ways_.window, worker), deadline);
+  return tasks_.run(std::make_shared<HeaderFetch>(*edges_.board, *ways_.window, worker), deadline);
 }
 
 Snapshot RemoteMirror::snapshot(int worker, std::span<std::byte> room, Piece& piece,

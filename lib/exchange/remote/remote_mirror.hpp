@@ -7,16 +7,16 @@
 #include <string>
 #include <thread>
 
-#include "exchange/remote/neighbor_watch.hpp"
 #include "exchange/remote/pull/kept_copy.hpp"
 #include "exchange/remote/remote_access.hpp"
 #include "exchange/remote/remote_tasks.hpp"
+#include "exchange/remote/replicator_factory.hpp"
 
 namespace fast::exchange {
 
 class RemoteMirror : public RemoteAccess {
  public:
-  RemoteMirror(RemoteEdges edges, RemoteWays ways, RemoteLog log);
+  RemoteMirror(RemoteEdges edges, RemoteTransports ways, RemoteLog log);
   ~RemoteMirror() override;
   RemoteMirror(const RemoteMirror&) = delete;
   RemoteMirror& operator=(const RemoteMirror&) = delete;
@@ -33,17 +33,17 @@ class RemoteMirror : public RemoteAccess {
   void work();
   bool is_awaited() const;
   void pause(Clock::time_point last_moved);
-  void tell_pace() const;
+  void report_pace() const;
   void close();
   template <class Part>
   void attempt(const Part& part);
 
   RemoteEdges edges_;
-  RemoteWays ways_;
+  RemoteTransports ways_;
   RemoteLog log_;
   Replicators neighbors_;
   FailureNews failures_;
-  NeighborWatch watch_;
+  ReplicatorFactory watch_;
   RemoteTasks tasks_;
   KeptCopy kept_;
   std::string last_error_;  ///< of all but the replicators

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/keep.hpp"
+#include "core/leak_until_exit.hpp"
 
 namespace fast::exchange {
 namespace {
@@ -57,7 +57,7 @@ class PathMeasurement {
       bytes_ = longest_;
       return gather(measure());
     } catch (const Error&) {
-      keep_for_good(std::pair(buffers_, messages_));
+      leak_until_exit(std::pair(buffers_, messages_));
       throw;
     }
   }
@@ -130,7 +130,7 @@ class PathMeasurement {
     return times;
   }
 
-  /// As the Puller reads: a header, a payload, the header again.
+  /// As the RmaReplicator reads: a header, a payload, the header again.
   std::map<int, double> time_pulls() {
     communicator_.barrier(Deadline(deadline_), purpose);
     std::map<int, double> times;

@@ -14,7 +14,7 @@ namespace fast::exchange {
 enum class RemotePath { none, pull, two_sided };  ///< none: a worker of this host
 
 /// What a worker needs to reach workers of other hosts.
-struct RemoteWays {
+struct RemoteTransports {
   std::vector<RemotePath> paths;              ///< by worker
   std::unique_ptr<mpi::RemoteWindow> window;  ///< each worker's own part of the board
   std::unique_ptr<mpi::Messages> messages;

@@ -5,7 +5,7 @@
 #include <fast/core/wait_check.hpp>
 #include <utility>
 
-#include "core/keep.hpp"
+#include "core/leak_until_exit.hpp"
 #include "exchange/shared/heartbeat.hpp"
 
 namespace fast::exchange {
@@ -83,7 +83,7 @@ bool RemoteTasks::advance(const std::shared_ptr<Entry>& entry, bool is_followed)
   const std::lock_guard lock(mutex_);
   entry->ended = true;
   entry->failed = failed;
-  if (failed && !is_released(*entry->task)) keep_for_good(entry->task);  // MPI may write to it
+  if (failed && !is_released(*entry->task)) leak_until_exit(entry->task);  // MPI may write to it
   std::erase(entries_, entry);
   ended_.notify_all();
   return true;
@@ -96,7 +96,7 @@ bool RemoteTasks::released() {
 }
 
 void RemoteTasks::leave_to_mpi() {
-  for (auto& entry : entries()) keep_for_good(entry->task);
+  for (auto& entry : entries()) leak_until_exit(entry->task);
 }
 
 }  // namespace fast::exchange

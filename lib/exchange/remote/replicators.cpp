@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <exception>
 
-#include "core/keep.hpp"
+#include "core/leak_until_exit.hpp"
 
 namespace fast::exchange {
 
@@ -59,7 +59,7 @@ bool Replicators::closed() {
 
 void Replicators::leave_to_mpi() {
   for (auto* const replicators : {&live_, &failed_}) {
-    for (auto& replicator : *replicators) keep_for_good(std::move(replicator));
+    for (auto& replicator : *replicators) leak_until_exit(std::move(replicator));
     replicators->clear();
   }
 }

@@ -16,7 +16,7 @@ SeatedGroup::SeatedGroup(Group everyone, int spares, const Deadline& deadline)
   const bool founds = everyone_.rank() < seats;
   auto same = GroupImpl::of(everyone_).subgroup(founds ? 0 : 1, deadline);
   if (founds) founders_ = GroupImpl::group(std::move(same));
-  if (!founds) GroupImpl::of(everyone_).leave_untouched();
+  if (!founds) GroupImpl::of(everyone_).skip_prefault();
   members_ = std::make_shared<membership::Members>(
       open_coordinator(everyone_, membership::record_format(), deadline), seats);
 }
@@ -55,9 +55,9 @@ std::vector<int> SeatedGroup::died() const {
   return seats;
 }
 
-void SeatedGroup::give_up() {
-  everyone_.give_up();
-  if (founders_) founders_->give_up();
+void SeatedGroup::disable_collectives() {
+  everyone_.disable_collectives();
+  if (founders_) founders_->disable_collectives();
 }
 
 }  // namespace exchange

@@ -29,7 +29,7 @@ class SeatedGroup final : public GroupImpl {
   }
   bool some_are_gone() const override { return everyone_.some_are_gone(); }
   std::vector<int> died() const override;
-  void give_up() override;
+  void disable_collectives() override;
 
   const Group* everyone() const override { return &everyone_; }
   const Group* founders() const override { return founders_ ? &*founders_ : nullptr; }

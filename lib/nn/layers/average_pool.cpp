@@ -75,6 +75,6 @@ struct WindowMeanKind : PoolKind<AveragePool> {
 
 }  // namespace
 
-const Row rows::average_pool = row_from<WindowMeanKind>();
+const LayerEntry entries::average_pool = entry_for<WindowMeanKind>();
 
 }  // namespace fast::nn

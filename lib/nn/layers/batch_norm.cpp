@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "nn/inventory.hpp"
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/onnx/graph.hpp"
 #include "nn/shape.hpp"
 
@@ -100,6 +100,6 @@ struct BatchNormKind {
 
 }  // namespace
 
-const Row rows::batch_norm = row_from<BatchNormKind>();
+const LayerEntry entries::batch_norm = entry_for<BatchNormKind>();
 
 }  // namespace fast::nn

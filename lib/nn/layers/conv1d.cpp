@@ -95,6 +95,6 @@ struct Conv1dKind : ConvolutionKind<Conv1d> {
 
 }  // namespace
 
-const Row rows::conv1d = row_from<Conv1dKind>();
+const LayerEntry entries::conv1d = entry_for<Conv1dKind>();
 
 }  // namespace fast::nn

@@ -70,6 +70,6 @@ struct Conv2dKind : ConvolutionKind<Conv2d> {
 
 }  // namespace
 
-const Row rows::conv2d = row_from<Conv2dKind>();
+const LayerEntry entries::conv2d = entry_for<Conv2dKind>();
 
 }  // namespace fast::nn

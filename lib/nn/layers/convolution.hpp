@@ -1,7 +1,7 @@
 // What convolutions have in common.
 #pragma once
 
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/shape.hpp"
 
 namespace fast::nn {

@@ -1,5 +1,5 @@
 #include "nn/inventory.hpp"
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/onnx/graph.hpp"
 #include "nn/shape.hpp"
 
@@ -58,6 +58,6 @@ struct DenseKind : KindOf<Dense, DenseLayer> {
 
 }  // namespace
 
-const Row rows::dense = row_from<DenseKind>();
+const LayerEntry entries::dense = entry_for<DenseKind>();
 
 }  // namespace fast::nn

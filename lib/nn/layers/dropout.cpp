@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "nn/layers/dropout.hpp"
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/shape.hpp"
 
 namespace fast::nn {
@@ -73,6 +73,6 @@ struct DropoutKind : KindOf<Dropout, DropoutLayer> {
 
 }  // namespace
 
-const Row rows::dropout = row_from<DropoutKind>();
+const LayerEntry entries::dropout = entry_for<DropoutKind>();
 
 }  // namespace fast::nn

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nn/layers/function.hpp"
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 
 namespace fast::nn {
 

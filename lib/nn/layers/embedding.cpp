@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "nn/inventory.hpp"
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/shape.hpp"
 #include "nn/tokens.hpp"
 
@@ -74,6 +74,6 @@ struct EmbeddingKind : KindOf<Embedding, EmbeddingLayer> {
 
 }  // namespace
 
-const Row rows::embedding = row_from<EmbeddingKind>();
+const LayerEntry entries::embedding = entry_for<EmbeddingKind>();
 
 }  // namespace fast::nn

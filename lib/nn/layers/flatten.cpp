@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/onnx/graph.hpp"
 #include "nn/shape.hpp"
 
@@ -57,6 +57,6 @@ struct FlattenKind {
 
 }  // namespace
 
-const Row rows::flatten = row_from<FlattenKind>();
+const LayerEntry entries::flatten = entry_for<FlattenKind>();
 
 }  // namespace fast::nn

@@ -11,6 +11,6 @@ struct GeluKind : ElementwiseKind<Gelu> {
 
 }  // namespace
 
-const Row rows::gelu = row_from<GeluKind>();
+const LayerEntry entries::gelu = entry_for<GeluKind>();
 
 }  // namespace fast::nn

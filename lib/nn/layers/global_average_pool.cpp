@@ -1,4 +1,4 @@
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/onnx/graph.hpp"
 #include "nn/shape.hpp"
 
@@ -39,6 +39,6 @@ struct AveragePoolKind {
 
 }  // namespace
 
-const Row rows::global_average_pool = row_from<AveragePoolKind>();
+const LayerEntry entries::global_average_pool = entry_for<AveragePoolKind>();
 
 }  // namespace fast::nn

@@ -1,5 +1,5 @@
 #include "nn/inventory.hpp"
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/onnx/graph.hpp"
 #include "nn/shape.hpp"
 
@@ -68,6 +68,6 @@ struct GroupNormKind : KindOf<GroupNorm, GroupNormLayer> {
 
 }  // namespace
 
-const Row rows::group_norm = row_from<GroupNormKind>();
+const LayerEntry entries::group_norm = entry_for<GroupNormKind>();
 
 }  // namespace fast::nn

@@ -134,6 +134,6 @@ struct GruKind : RecurrentKind<Gru, GruLayer, 3> {
 
 }  // namespace
 
-const Row rows::gru = row_from<GruKind>();
+const LayerEntry entries::gru = entry_for<GruKind>();
 
 }  // namespace fast::nn

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "nn/inventory.hpp"
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/shape.hpp"
 
 namespace fast::nn {
@@ -87,6 +87,6 @@ struct LayerNormKind : KindOf<LayerNorm, LayerNormLayer> {
 
 }  // namespace
 
-const Row rows::layer_norm = row_from<LayerNormKind>();
+const LayerEntry entries::layer_norm = entry_for<LayerNormKind>();
 
 }  // namespace fast::nn

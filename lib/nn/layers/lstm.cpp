@@ -111,6 +111,6 @@ struct LstmKind : RecurrentKind<Lstm, LstmLayer, 4> {
 
 }  // namespace
 
-const Row rows::lstm = row_from<LstmKind>();
+const LayerEntry entries::lstm = entry_for<LstmKind>();
 
 }  // namespace fast::nn

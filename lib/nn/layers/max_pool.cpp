@@ -35,6 +35,6 @@ struct MaxPoolKind : PoolKind<MaxPool> {
 
 }  // namespace
 
-const Row rows::max_pool = row_from<MaxPoolKind>();
+const LayerEntry entries::max_pool = entry_for<MaxPoolKind>();
 
 }  // namespace fast::nn

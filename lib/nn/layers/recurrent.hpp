@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nn/inventory.hpp"
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/shape.hpp"
 
 namespace fast::nn {

@@ -1,4 +1,4 @@
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/onnx/graph.hpp"
 
 namespace fast::nn {
@@ -36,6 +36,6 @@ struct ReluKind {
 
 }  // namespace
 
-const Row rows::relu = row_from<ReluKind>();
+const LayerEntry entries::relu = entry_for<ReluKind>();
 
 }  // namespace fast::nn

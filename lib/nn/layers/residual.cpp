@@ -1,5 +1,5 @@
 #include "nn/inventory.hpp"
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 #include "nn/noise.hpp"
 #include "nn/onnx/graph.hpp"
 #include "nn/sequence.hpp"
@@ -87,6 +87,6 @@ struct ResidualKind : KindOf<Residual, ResidualLayer> {
 
 }  // namespace
 
-const Row rows::residual = row_from<ResidualKind>();
+const LayerEntry entries::residual = entry_for<ResidualKind>();
 
 }  // namespace fast::nn

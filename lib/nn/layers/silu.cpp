@@ -15,6 +15,6 @@ struct SiluKind : ElementwiseKind<Silu> {
 
 }  // namespace
 
-const Row rows::silu = row_from<SiluKind>();
+const LayerEntry entries::silu = entry_for<SiluKind>();
 
 }  // namespace fast::nn

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 
-#include "nn/layers/row.hpp"
+#include "nn/layers/layer_entry.hpp"
 
 namespace fast::nn {
 
@@ -34,7 +34,7 @@ std::vector<TensorView>::const_iterator OnnxGraph::find(const std::string& name)
 std::string OnnxGraph::add(const std::vector<LayerSpec>& layers, std::string input) {
   const Shape kept = shape_;
   for (const LayerSpec& layer : layers) {
-    Shape output = row_of(layer).output(layer, shape_);
+    Shape output = entry_of(layer).output(layer, shape_);
     input = add(layer, input);
     shape_ = std::move(output);
   }
@@ -43,7 +43,7 @@ std::string OnnxGraph::add(const std::vector<LayerSpec>& layers, std::string inp
 }
 
 std::string OnnxGraph::add(const LayerSpec& layer, const std::string& input) {
-  const Row& row = row_of(layer);
+  const LayerEntry& row = entry_of(layer);
   require(row.to_onnx != nullptr, ErrorKind::argument,
           "to_onnx: layer \"{}\" has no form in operator set {}; export a model without it",
           nn::describe(layer), onnx::operator_set);

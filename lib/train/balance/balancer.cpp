@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "train/run/run_position.hpp"
+#include "train/run/training_cursor.hpp"
 
 namespace fast::train {
 namespace {

@@ -126,9 +126,11 @@ void add_data_rows(OptionTable& table, TrainerOptions& trainer) {
            "samples that are shuffled together: of shards (.packed, .tar) 10000, of data in memory "
            "all, unless this is given")
       .agreed();
-  table.add("take_over", trainer.take_over,
-            "with --shards dirichlet: neighbors train on the samples of a worker that is gone, "
-            "from the next epoch on");
+  table
+      .add("adopt_lost_shards", trainer.take_over,
+           "with --shards dirichlet: neighbors train on the samples of a worker that is gone, "
+           "from the next epoch on")
+      .also("take_over");
   table.add("loader_threads", trainer.loader_threads, number<int>(one_or_more()),
             "threads that make a batch");
 }

@@ -18,7 +18,7 @@ constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 }  // namespace
 
 RunLog::RunLog(const RunPlan& plan, Replica& replica, Evaluator& evaluator,
-               const RunPosition& position, std::shared_ptr<RunMetrics> metrics,
+               const TrainingCursor& position, std::shared_ptr<RunMetrics> metrics,
                std::shared_ptr<LogFile> file)
     : plan_(plan),
       replica_(replica),
@@ -120,7 +120,7 @@ void RunLog::close_epoch() {
 
 void RunLog::evaluate(const Trained& trained) {
   if (is_silent()) return;
-  std::vector<Metric> line = tell_results(trained, test(replica_.current_model(), trained.epoch));
+  std::vector<Metric> line = report_results(trained, test(replica_.current_model(), trained.epoch));
   if (metrics_) metrics_->add("evaluation", std::move(line));
 }
 
@@ -132,7 +132,7 @@ void RunLog::end_epoch(const Trained& trained, const std::optional<Score>& valid
   if (is_silent()) return;
   const AlignedBuffer mean_model = replica_.current_model();
   const Score mean = test(mean_model, trained.epoch);
-  std::vector<Metric> line = tell_results(trained, mean);
+  std::vector<Metric> line = report_results(trained, mean);
   if (validated) {
     note_accuracy(validated->shown("validation"), trained.epoch);
     for (const auto& [name, value] : validated->results())
@@ -153,7 +153,7 @@ void RunLog::end_epoch(const Trained& trained, const std::optional<Score>& valid
     metrics_->end_epoch(std::move(line));
   }
   events_.milestone(MilestoneEvent::Kind::epoch_ended, "", trained.epoch, round(), epoch_began_);
-  tell_values(mean_model, trained.epoch);
+  report_values(mean_model, trained.epoch);
 }
 
 /// The latest accuracy, or another measure.
@@ -165,7 +165,7 @@ std::string RunLog::result_text() const {
 }
 
 /// The worker's own weights; worker 0 also tells those of the mean model.
-void RunLog::tell_values(const AlignedBuffer& mean_model, int epoch) const {
+void RunLog::report_values(const AlignedBuffer& mean_model, int epoch) const {
   if (!events_.wants_values()) return;
   replica_.home().download();
   const ParameterLayout& layout = replica_.layout();
@@ -180,7 +180,7 @@ void RunLog::tell_values(const AlignedBuffer& mean_model, int epoch) const {
 }
 
 /// As a line of metrics; the observer is told them, too. Reads the weights of all workers.
-std::vector<Metric> RunLog::tell_results(const Trained& trained, const Score& mean) const {
+std::vector<Metric> RunLog::report_results(const Trained& trained, const Score& mean) const {
   if (!metrics_ && !events_.wanted()) return {};
   const double distance = plan_.all_reduces() ? 0 : replica_.worker().consensus_distance();
   if (trained.loss) events_.scalar("train/epoch_loss", *trained.loss, round());

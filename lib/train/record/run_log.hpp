@@ -14,7 +14,7 @@
 #include "train/record/run_metrics.hpp"
 #include "train/run/evaluator.hpp"
 #include "train/run/run_plan.hpp"
-#include "train/run/run_position.hpp"
+#include "train/run/training_cursor.hpp"
 
 namespace fast::train {
 
@@ -32,8 +32,9 @@ class RunLog {
   };
 
   /// metrics, file: null when the run has no directory.
-  RunLog(const RunPlan& plan, Replica& replica, Evaluator& evaluator, const RunPosition& position,
-         std::shared_ptr<RunMetrics> metrics, std::shared_ptr<LogFile> file);
+  RunLog(const RunPlan& plan, Replica& replica, Evaluator& evaluator,
+         const TrainingCursor& position, std::shared_ptr<RunMetrics> metrics,
+         std::shared_ptr<LogFile> file);
 
   /// Nobody asks for figures of epochs.
   bool is_silent() const {
@@ -67,15 +68,15 @@ class RunLog {
   Score test(const AlignedBuffer& mean_model, int epoch);
   void note_accuracy(ProgressState::Accuracy accuracy, int epoch);
   void close_epoch();
-  void tell_values(const AlignedBuffer& mean_model, int epoch) const;
+  void report_values(const AlignedBuffer& mean_model, int epoch) const;
   void note(const std::string& text, LogLevel level = LogLevel::info) const;
   std::string result_text() const;
-  std::vector<Metric> tell_results(const Trained& trained, const Score& mean) const;
+  std::vector<Metric> report_results(const Trained& trained, const Score& mean) const;
 
   const RunPlan& plan_;
   Replica& replica_;
   Evaluator& evaluator_;
-  const RunPosition& position_;
+  const TrainingCursor& position_;
   std::shared_ptr<RunMetrics> metrics_;
   std::shared_ptr<LogFile> file_;
   std::optional<Progress> progress_;

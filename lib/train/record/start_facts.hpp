@@ -16,7 +16,7 @@ struct MadeBefore {
   std::int64_t by_worker = 0;  ///< those of this worker; a worker that joins has made none
 };
 
-/// After look_over().
+/// After complete_overview().
 std::vector<Metric> start_facts(const RunPlan& plan, const Replica& replica,
                                 const MadeBefore& before);
 

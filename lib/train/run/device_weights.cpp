@@ -1,9 +1,9 @@
-#include "train/run/weights_home.hpp"
+#include "train/run/weight_storage.hpp"
 
 namespace fast::train {
 namespace {
 
-class DeviceWeights final : public WeightsHome {
+class DeviceWeights final : public WeightStorage {
  public:
   explicit DeviceWeights(DeviceReplica& replica) : replica_(replica) {}
   ~DeviceWeights() override {
@@ -27,7 +27,7 @@ class DeviceWeights final : public WeightsHome {
 
 }  // namespace
 
-std::unique_ptr<WeightsHome> device_weights(DeviceReplica& replica) {
+std::unique_ptr<WeightStorage> device_weights(DeviceReplica& replica) {
   return std::make_unique<DeviceWeights>(replica);
 }
 

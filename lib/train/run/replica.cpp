@@ -29,7 +29,7 @@ std::unique_ptr<Reducer> open_reducer(const RunPlan& plan, std::size_t size_byte
   return plan.group.open_reducer(size_bytes, exchange);
 }
 
-WorkerOptions options_on(WeightsHome& home, WorkerOptions options) {
+WorkerOptions options_on(WeightStorage& home, WorkerOptions options) {
   if (auto accelerator = home.accelerator()) options.accelerator = std::move(accelerator);
   return options;
 }

@@ -11,7 +11,7 @@
 #include "train/record/counted_rounds.hpp"
 #include "train/run/run_plan.hpp"
 #include "train/run/training_step.hpp"
-#include "train/run/weights_home.hpp"
+#include "train/run/weight_storage.hpp"
 
 namespace fast::train {
 
@@ -64,7 +64,7 @@ class Replica {
   bool has_worker() const { return worker_.has_value(); }
   Worker& worker() { return *worker_; }
   const Worker& worker() const { return *worker_; }
-  WeightsHome& home() const { return *home_; }
+  WeightStorage& home() const { return *home_; }
   const TrainingStep& step() const { return *step_; }
   Ema* ema() { return ema_ ? &*ema_ : nullptr; }
   const ParameterLayout& layout() const { return layout_; }  ///< of the model's host memory
@@ -74,7 +74,7 @@ class Replica {
 
   const RunPlan& plan_;
   Backend& backend_;
-  std::unique_ptr<WeightsHome> home_;
+  std::unique_ptr<WeightStorage> home_;
   std::shared_ptr<CountedRounds> events_;  ///< null: nobody observes
   std::optional<Worker> worker_;
   ParameterLayout layout_;

@@ -149,7 +149,7 @@ void Resume::run() {
 }
 
 void Resume::join(const std::optional<membership::NumberedRound>& next) {
-  RunPosition& position = state_.position();
+  TrainingCursor& position = state_.position();
   std::int64_t before = 0;
   if (point_) {
     const auto seat = static_cast<std::size_t>(plan_.group.rank());

@@ -13,8 +13,8 @@ namespace fast::train {
 
 using membership::NumberedRound;
 using membership::Request;
+using membership::RoundDecision;
 using membership::Stage;
-using membership::Turn;
 
 namespace {
 
@@ -43,9 +43,10 @@ RunCheckpoint::RunCheckpoint(const RunPlan& plan, membership::RunAgreement& agre
 bool RunCheckpoint::may_go_on(const std::optional<double>& round_s) {
   const bool exact = plan_.options.worker.staleness == 0;
   for (;;) {
-    const Turn turn = agreement_.take_turn(position().rounds(), rounds_ahead(exact, round_s));
-    if (turn == Turn::go) return true;
-    stopped_ = turn == Turn::stop;
+    const RoundDecision turn =
+        agreement_.take_turn(position().rounds(), rounds_ahead(exact, round_s));
+    if (turn == RoundDecision::go) return true;
+    stopped_ = turn == RoundDecision::stop;
     save_settled(stopped_ ? Request::stop : Request::save);
     if (stopped_) return false;
     agreement_.saved();

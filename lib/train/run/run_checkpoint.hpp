@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "membership/periodic_thread.hpp"
 #include "membership/run_agreement.hpp"
-#include "membership/ticker.hpp"
 #include "train/run/run_plan.hpp"
 #include "train/run/run_state.hpp"
 
@@ -25,7 +25,7 @@ class RunCheckpoint {
                 std::unique_ptr<CheckpointWriter> writer, bool joins = false);
 
   bool saves() const { return writer_ != nullptr; }
-  RunPosition& position() const { return state_.position(); }
+  TrainingCursor& position() const { return state_.position(); }
 
   /// Before a round, of which each takes `round_s`; empty: that is not known. Saves or stops when
   /// the workers have agreed to do so here. False: this worker makes no further round.
@@ -88,7 +88,7 @@ class RunCheckpoint {
   bool has_any_;     ///< the run's directory has a checkpoint to go on from
   Clock::time_point saved_at_ = Clock::now();
   bool stopped_ = false;
-  std::optional<membership::Ticker> after_end_;  ///< declared last: it uses all others
+  std::optional<membership::PeriodicThread> after_end_;  ///< declared last: it uses all others
 };
 
 }  // namespace fast::train

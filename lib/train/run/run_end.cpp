@@ -133,7 +133,7 @@ Summary RunEnd::end_together() {
 Summary RunEnd::end_alone() {
   const bool has_best = plan_.group.size() > 1 && best_.is_wanted() && best_.exists();
   reduce(!has_best);
-  plan_.group.give_up();
+  plan_.group.disable_collectives();
   const AlignedBuffer model = has_best ? best_.take() : std::move(mean_);
   Report mine = report(model);
   note_mean_model(mine, evaluator_.of(model, plan_.data.test));
@@ -150,7 +150,7 @@ Summary RunEnd::end_alone() {
 Summary RunEnd::end_early() {
   replica_.take_back_trained();
   std::string unsaved = checkpoint_.leave();
-  if (is_alone()) plan_.group.give_up();
+  if (is_alone()) plan_.group.disable_collectives();
   Summary summary;
   summary.unsaved = reason(std::move(unsaved));
   summary.evaluated = false;

@@ -213,7 +213,8 @@ void look_for_parts(RunPlan& plan) {
 bool runs_with_lazy_weights(const RunPlan& plan) try {
   const WorkerOptions& worker = plan.options.worker;
   const algorithm::RuleTraits& rule = worker.algorithm.traits();
-  if (worker.lazy_weights || rule.topology.mixing != algorithm::Mixing::positive) return false;
+  if (worker.lazy_weights || rule.topology.mixing != algorithm::MixingRequirement::positive)
+    return false;
   return fitting_weights(plan.given, rule, worker.weights, false, worker.staleness).lazy;
 } catch (const Error&) {
   return false;
@@ -297,7 +298,7 @@ void grow(RunPlan& plan) {
   look_at_stability(plan);
 }
 
-ModelNote note_of(const RunPlan& plan) {
+ModelMetadata note_of(const RunPlan& plan) {
   const data::Dataset& samples = plan.data.train;
   return {plan.options.names.model, plan.options.names.data, samples.sample_shape(),
           samples.classes(),        plan.data.normalization, plan.options.names.layers,
@@ -348,7 +349,7 @@ void look_at_training(RunPlan& plan, std::size_t parameters, std::size_t epoch_r
                             .notes = plan.data.notes};
 }
 
-void look_over(RunPlan& plan, const algorithm::RuleTraits& algorithm, bool alone) {
+void complete_overview(RunPlan& plan, const algorithm::RuleTraits& algorithm, bool alone) {
   if (!alone) plan.overview.devices = devices_of(plan);
   Overview& overview = plan.overview;
   const WorkerOptions& worker = plan.options.worker;

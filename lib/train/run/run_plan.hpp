@@ -4,7 +4,7 @@
 #include <fast/core/deadline.hpp>
 #include <fast/data/dataset.hpp>
 #include <fast/exchange/group.hpp>
-#include <fast/train/model_note.hpp>
+#include <fast/train/model_metadata.hpp>
 #include <fast/train/overview.hpp>
 #include <fast/train/trainer.hpp>
 #include <fast/worker/worker.hpp>
@@ -61,7 +61,7 @@ void grow(RunPlan& plan);
 WorkerOptions worker_options(const TrainerOptions& options);
 
 /// What those who use the run's models must know.
-ModelNote note_of(const RunPlan& plan);
+ModelMetadata note_of(const RunPlan& plan);
 
 /// On which samples the mean model is tested after every epoch.
 std::string validation_text(const RunPlan& plan);
@@ -70,6 +70,6 @@ std::string validation_text(const RunPlan& plan);
 void look_at_training(RunPlan& plan, std::size_t parameters, std::size_t epoch_rounds);
 
 /// Collective unless `alone`. Completes the overview when the Worker is there.
-void look_over(RunPlan& plan, const algorithm::RuleTraits& algorithm, bool alone = false);
+void complete_overview(RunPlan& plan, const algorithm::RuleTraits& algorithm, bool alone = false);
 
 }  // namespace fast::train

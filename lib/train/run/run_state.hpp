@@ -9,7 +9,7 @@
 #include "train/balance/balancer.hpp"
 #include "train/run/best_model.hpp"
 #include "train/run/replica.hpp"
-#include "train/run/run_position.hpp"
+#include "train/run/training_cursor.hpp"
 
 namespace fast::train {
 
@@ -17,10 +17,10 @@ namespace fast::train {
 /// far, the position, and the shares of the workers.
 class RunState {
  public:
-  RunState(Replica& replica, BestModel& best, RunPosition& position, Balancer& balancer)
+  RunState(Replica& replica, BestModel& best, TrainingCursor& position, Balancer& balancer)
       : replica_(replica), best_(best), position_(position), balancer_(balancer) {}
 
-  RunPosition& position() const { return position_; }
+  TrainingCursor& position() const { return position_; }
   bool keeps_best() const { return best_.is_keeper(); }
   /// The place in the data, and the shares, of a checkpoint's file.
   void take_place(const Metadata& metadata);
@@ -42,7 +42,7 @@ class RunState {
  private:
   Replica& replica_;
   BestModel& best_;
-  RunPosition& position_;
+  TrainingCursor& position_;
   Balancer& balancer_;
 };
 

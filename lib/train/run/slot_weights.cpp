@@ -1,12 +1,12 @@
 // The only source that trains on weights in a Worker's slots.
 #include <fast/worker/rotating_arena.hpp>
 
-#include "train/run/weights_home.hpp"
+#include "train/run/weight_storage.hpp"
 
 namespace fast::train {
 namespace {
 
-class SlotWeights final : public WeightsHome {
+class SlotWeights final : public WeightStorage {
  public:
   explicit SlotWeights(Backend& backend) : backend_(backend) {}
 
@@ -56,7 +56,7 @@ class SlotWeights final : public WeightsHome {
 
 }  // namespace
 
-std::unique_ptr<WeightsHome> slot_weights(Backend& backend) {
+std::unique_ptr<WeightStorage> slot_weights(Backend& backend) {
   return std::make_unique<SlotWeights>(backend);
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr auto beginning_of_stream = "Trainer: beginning of the stream";
 
-void begin_here(const RunPlan& plan, const RunPosition& position, data::StreamOrder& order) {
+void begin_here(const RunPlan& plan, const TrainingCursor& position, data::StreamOrder& order) {
   const std::string& name = plan.options.stream->name();
   const data::SampleStream::Extent extent = plan.options.stream->extent();
   const auto epoch = static_cast<std::size_t>(position.epoch());
@@ -33,7 +33,7 @@ void begin_here(const RunPlan& plan, const RunPosition& position, data::StreamOr
 
 }  // namespace
 
-void begin_stream(const RunPlan& plan, const RunPosition& position, data::StreamOrder& order) {
+void begin_stream(const RunPlan& plan, const TrainingCursor& position, data::StreamOrder& order) {
   agree(plan.group, plan.deadline(), beginning_of_stream, [&] {
     if (plan.group.rank() == 0) begin_here(plan, position, order);
   });

@@ -15,11 +15,11 @@ namespace {
 
 constexpr auto samples_asked_for_every = std::chrono::milliseconds(20);
 constexpr Seconds counted_every{0.05};
-constexpr auto told_of_wait_after = std::chrono::seconds(10);
+constexpr auto report_wait_after = std::chrono::seconds(10);
 
 /// Batches that a spare has made up for, and what it learned from them reached the others. Another
 /// spare that takes the seat later need not make up for these.
-void note_made_up(const RunPlan& plan, std::int64_t batches) {
+void record_replayed_batches(const RunPlan& plan, std::int64_t batches) {
   if (plan.members) plan.members->records().set_work({.made_up = batches});
 }
 
@@ -202,14 +202,14 @@ void TrainingLoop::await_samples() {
   while (!batches_.is_there(position().epoch(), position().round())) {
     checkpoint_.wait();
     if (checkpoint_.stop_is_settled() || leaves()) return;
-    if (Clock::now() - began > told_of_wait_after) tell_of_wait();
+    if (Clock::now() - began > report_wait_after) report_wait();
     std::this_thread::sleep_for(samples_asked_for_every);
   }
   waited_s_ += Seconds(Clock::now() - began).count();
 }
 
 /// Once a run.
-void TrainingLoop::tell_of_wait() {
+void TrainingLoop::report_wait() {
   if (plan_.group.rank() != 0 || std::exchange(told_of_wait_, true)) return;
   const std::uint64_t end = batches_.stream_order()->round_end(
       static_cast<std::size_t>(position().epoch()), position().round());
@@ -248,7 +248,7 @@ void TrainingLoop::run_round(int epoch, std::size_t round) {
   count_damage(batch);
   const double loss = replica_.round(batch, rate_, *largest_rate_);
   // With local steps, the others have what it has learned after the next exchange.
-  if (replica_.worker().round() % steps() == 0) note_made_up(plan_, made_up_);
+  if (replica_.worker().round() % steps() == 0) record_replayed_batches(plan_, made_up_);
   had_samples_ = had_samples_ || batch.count() > 0;
   if (batch.count() > 0 && std::isfinite(loss))  // a step that is not finite has been left out
     sums_.add(loss, batch.count(), log_.is_silent() ? std::nullopt : replica_.step().correct());
@@ -310,7 +310,7 @@ void TrainingLoop::after_round(int epoch, std::size_t round) {
   RunLog::Trained trained{epoch, sums_.mean_loss(), rate_, figures_.seconds, sums_.accuracy()};
   trained.skipped = skipped_;
   if (!log_.is_silent()) trained.gradient_norm = replica_.step().gradient_norm();
-  if (epoch_is_over) tell_of_no_loss(trained);
+  if (epoch_is_over) report_no_loss(trained);
   if (!epoch_is_over) return log_.evaluate(trained);
   log_.end_rounds();
   log_.end_epoch(trained, validate(epoch));
@@ -324,7 +324,7 @@ std::optional<Score> TrainingLoop::validate(int epoch) {
   return std::nullopt;
 }
 
-void TrainingLoop::tell_of_no_loss(const RunLog::Trained& trained) {
+void TrainingLoop::report_no_loss(const RunLog::Trained& trained) {
   if (trained.loss || std::exchange(told_of_no_loss_, true)) return;
   const int epoch = trained.epoch + 1;
   const std::string why = had_samples_

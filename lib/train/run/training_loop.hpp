@@ -51,17 +51,17 @@ class TrainingLoop {
   void make_up_rest();
   void count_damage(const Batch& batch);
   void await_samples();
-  void tell_of_wait();
+  void report_wait();
   void run_epoch(int epoch);
   double rate_in(int epoch, std::size_t round) const;
   double largest_rate_before(int epoch, std::size_t round) const;
   void run_round(int epoch, std::size_t round);
   void after_round(int epoch, std::size_t round);
   std::optional<Score> validate(int epoch);
-  void tell_of_no_loss(const RunLog::Trained& trained);
+  void report_no_loss(const RunLog::Trained& trained);
   void show(int epoch, std::size_t round);
   std::optional<double> round_s() const;
-  RunPosition& position() const { return checkpoint_.position(); }
+  TrainingCursor& position() const { return checkpoint_.position(); }
 
   const RunPlan& plan_;
   TrainingBatches& batches_;

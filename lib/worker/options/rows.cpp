@@ -83,16 +83,20 @@ void add_fault_rows(OptionTable& table, WorkerOptions& worker) {
   table.group("faults");
   table.add("deadline", worker.deadline, seconds(positive()),
             "seconds that a worker waits for another one without progress");
-  table.add("suspect_after", worker.suspect_after, optional(seconds(positive()), "auto"),
-            "seconds without a sign of life after which a worker is left out; auto: from the gaps "
-            "between each worker's signs of life, 1 to 10 s (5 s at first)");
+  table
+      .add("failure_timeout", worker.suspect_after, optional(seconds(positive()), "auto"),
+           "seconds without a sign of life after which a worker is left out; auto: from the gaps "
+           "between each worker's signs of life, 1 to 10 s (5 s at first)")
+      .also("suspect_after");
   table.add("rejoin_after", worker.rejoin_after, number<std::int64_t>(zero_or_more()),
             "combinations behind its neighbors from which a worker that was stopped adopts their "
             "average");
-  table.add("nan", worker.not_finite,
-            choice<NotFinite>({{"abort", NotFinite::abort}, {"heal", NotFinite::heal}}),
-            "what happens when a loss or weights are not finite: abort (the run ends) or heal (the "
-            "step is left out)");
+  table
+      .add("on_nonfinite", worker.not_finite,
+           choice<NotFinite>({{"abort", NotFinite::abort}, {"heal", NotFinite::heal}}),
+           "what happens when a loss or weights are not finite: abort (the run ends) or heal (the "
+           "step is left out)")
+      .also("nan");
 }
 
 /// For programs that call the library: training programs set them by themselves.

@@ -7,7 +7,7 @@
 #include <fast/core/error.hpp>
 
 #include "combine/accelerator.hpp"
-#include "core/keep.hpp"
+#include "core/leak_until_exit.hpp"
 #include "exchange/group_impl.hpp"
 
 namespace fast::worker {
@@ -148,7 +148,7 @@ class DeviceLink {
     auto room = work.allocate(bytes);
     const Deadline patience(longest_proof);
     if (!region_.reads->read(partner, 0, room.get(), bytes, [&] { return !patience.expired(); })) {
-      keep_for_good(std::pair(std::move(room), region_.reads));  // MPI may still write to it
+      leak_until_exit(std::pair(std::move(room), region_.reads));  // MPI may still write to it
       return fmt::format("worker {}'s memory was not read in {:.0f} s", partner,
                          longest_proof.count());
     }

@@ -8,7 +8,7 @@
 namespace fast {
 namespace {
 
-using algorithm::Mixing;
+using algorithm::MixingRequirement;
 using algorithm::RuleTraits;
 
 constexpr double least_eigenvalue = -1.0 / 3;
@@ -29,31 +29,31 @@ bool is_metropolis(const Schedule& schedule, WeightRule rule) {
 }
 
 /// "" when nothing is missing.
-std::string missing(const MixingCheck& found, Mixing needed) {
+std::string missing(const MixingCheck& found, MixingRequirement needed) {
   switch (needed) {
-    case Mixing::doubly_stochastic:
+    case MixingRequirement::doubly_stochastic:
       return found.doubly_stochastic() ? "" : "weights whose rows and columns all sum to 1";
-    case Mixing::symmetric:
-    case Mixing::positive:
+    case MixingRequirement::symmetric:
+    case MixingRequirement::positive:
       return found.doubly_stochastic() && found.symmetric
                  ? ""
                  : "symmetric weights whose rows all sum to 1";
-    case Mixing::column_stochastic:
+    case MixingRequirement::column_stochastic:
       return found.columns ? "" : "weights whose columns all sum to 1";
-    case Mixing::matching:
+    case MixingRequirement::matching:
       return found.symmetric && found.pairs
                  ? ""
                  : "pairs of workers that read each other with weight 1/2";
-    case Mixing::complete:
+    case MixingRequirement::complete:
       return found.complete ? "" : "the topology complete: everybody reads all others";
     default:
       return {};
   }
 }
 
-bool is_met_by_metropolis(Mixing needed) {
-  return needed == Mixing::doubly_stochastic || needed == Mixing::symmetric ||
-         needed == Mixing::positive;
+bool is_met_by_metropolis(MixingRequirement needed) {
+  return needed == MixingRequirement::doubly_stochastic || needed == MixingRequirement::symmetric ||
+         needed == MixingRequirement::positive;
 }
 
 /// Makes the weights lazy, or refuses, unless all eigenvalues are above -1/3.
@@ -75,8 +75,8 @@ void require_positive(const Schedule& schedule, const RuleTraits& rule, FittingW
 
 /// A rule that averages weights alone has no sums that every round must keep.
 bool keeps_mean_on_average(const RuleTraits& rule) {
-  return rule.topology.mixing == Mixing::doubly_stochastic && rule.messages.vectors == 1 &&
-         (rule.memory.vectors == 0 || rule.topology.needs_sites);
+  return rule.topology.mixing == MixingRequirement::doubly_stochastic &&
+         rule.messages.vectors == 1 && (rule.memory.vectors == 0 || rule.topology.needs_sites);
 }
 
 /// Refuses weights that do not fit, or notes what they lack where the rule runs all the same.
@@ -86,7 +86,7 @@ void check_weights(const Schedule& schedule, const RuleTraits& rule, FittingWeig
   const std::string lacks = missing(found, rule.topology.mixing);
   if (lacks.empty()) return;
   if (keeps_mean_on_average(rule) && found.doubly_stochastic_on_average()) return;
-  require(rule.topology.mixing == Mixing::doubly_stochastic, ErrorKind::topology,
+  require(rule.topology.mixing == MixingRequirement::doubly_stochastic, ErrorKind::topology,
           "Worker: algorithm {} on {} with {} weights: it needs {}; choose another topology, "
           "other weights or another algorithm",
           rule.name, schedule.name(), name(weights.rule), lacks);
@@ -119,27 +119,29 @@ void check_schedule(const Schedule& schedule, const RuleTraits& rule, std::int64
 MixingNeeds requirements(const RuleTraits& rule) {
   MixingNeeds needs;
   const bool combines = rule.topology.scope == algorithm::Scope::neighbors;
-  if (!combines || rule.topology.mixing == Mixing::anything ||
-      rule.topology.mixing == Mixing::unit) {
+  if (!combines || rule.topology.mixing == MixingRequirement::anything ||
+      rule.topology.mixing == MixingRequirement::unit) {
     needs.connected = combines;
     return needs;
   }
-  needs.rows = rule.topology.mixing != Mixing::column_stochastic;
+  needs.rows = rule.topology.mixing != MixingRequirement::column_stochastic;
   needs.columns_on_average = true;
   needs.columns = !keeps_mean_on_average(rule);
   needs.sites = rule.topology.needs_sites;
-  needs.symmetric = rule.topology.mixing == Mixing::symmetric ||
-                    rule.topology.mixing == Mixing::positive ||
-                    rule.topology.mixing == Mixing::matching;
+  needs.symmetric = rule.topology.mixing == MixingRequirement::symmetric ||
+                    rule.topology.mixing == MixingRequirement::positive ||
+                    rule.topology.mixing == MixingRequirement::matching;
   needs.unchanging = rule.topology.needs_static;
-  needs.pairs = rule.topology.mixing == Mixing::matching;
-  needs.complete = rule.topology.mixing == Mixing::complete;
-  if (rule.topology.mixing == Mixing::positive) needs.eigenvalues_above = least_eigenvalue;
+  needs.pairs = rule.topology.mixing == MixingRequirement::matching;
+  needs.complete = rule.topology.mixing == MixingRequirement::complete;
+  if (rule.topology.mixing == MixingRequirement::positive)
+    needs.eigenvalues_above = least_eigenvalue;
   return needs;
 }
 
 WeightRule weight_rule_for(const RuleTraits& rule, const Schedule& schedule, WeightRule given) {
-  if (rule.topology.mixing != Mixing::column_stochastic || given != WeightRule::automatic)
+  if (rule.topology.mixing != MixingRequirement::column_stochastic ||
+      given != WeightRule::automatic)
     return given;
   return schedule.at(0).has_given_weights() ? WeightRule::given : WeightRule::uniform_columns;
 }
@@ -155,7 +157,8 @@ FittingWeights fitting_weights(const Schedule& schedule, const RuleTraits& rule,
         fmt::format("{}algorithm {} at staleness inf: {}", weights.notice.empty() ? "" : "; ",
                     rule.name, rule.timing.why_bounded);
   }
-  if (rule.topology.mixing == Mixing::positive) require_positive(schedule, rule, weights);
+  if (rule.topology.mixing == MixingRequirement::positive)
+    require_positive(schedule, rule, weights);
   return weights;
 }
 

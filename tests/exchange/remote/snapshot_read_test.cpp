@@ -1,6 +1,6 @@
 #include "exchange/remote/pull/snapshot_read.hpp"
 
-#include "exchange/remote/pull/remote_look.hpp"
+#include "exchange/remote/pull/header_fetch.hpp"
 #include "exchange/shared/slot_peers.hpp"
 #include "exchange/two_hosts.hpp"
 
@@ -96,7 +96,7 @@ TEST_CASE("a result is read where its worker has left it, and so are its figures
   CHECK(read.result() == Snapshot::message);
   REQUIRE(read.bytes().size() == 200);
   CHECK(read.bytes()[199] == std::byte{5});
-  RemoteLook look(*hosts.here.board, hosts.window, Pair::writer_rank);
+  HeaderFetch look(*hosts.here.board, hosts.window, Pair::writer_rank);
   run_to_end(look);
   const Reduced shown = reduced_of(hosts.mirror());
   CHECK(shown.stage == Reduced::Stage::part);
@@ -109,12 +109,12 @@ TEST_CASE("a look brings the counters, and the status unless a replicator does")
   hosts.set_status(WorkerStatus::running);
   hosts.remote().life.heartbeat.store(5);
   hosts.writer.complete(3);
-  RemoteLook beside(*hosts.here.board, hosts.window, Pair::writer_rank);
+  HeaderFetch beside(*hosts.here.board, hosts.window, Pair::writer_rank);
   run_to_end(beside, is_followed);
   CHECK(hosts.mirror().reading.progress.load() == 3);
   CHECK(hosts.mirror().life.heartbeat.load() == 5);
   CHECK(hosts.mirrored_status() == WorkerStatus::starting);
-  RemoteLook alone(*hosts.here.board, hosts.window, Pair::writer_rank);
+  HeaderFetch alone(*hosts.here.board, hosts.window, Pair::writer_rank);
   run_to_end(alone);
   CHECK(hosts.mirrored_status() == WorkerStatus::running);
   CHECK(alone.released());

@@ -20,7 +20,7 @@ std::vector<Trained> train_in_steps(int workers, const train::TrainerOptions& op
   std::vector<Trained> all(static_cast<std::size_t>(workers));
   local::run(workers, [&](const Group& group) {
     const bool is_complete =
-        options.worker.algorithm.traits().topology.mixing == algorithm::Mixing::complete;
+        options.worker.algorithm.traits().topology.mixing == algorithm::MixingRequirement::complete;
     all[static_cast<std::size_t>(group.rank())] =
         testing::train_small(group, is_complete ? stencil::complete() : stencil::ring(), options);
   });

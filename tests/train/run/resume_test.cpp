@@ -18,7 +18,7 @@
 #include "support/seed.hpp"
 #include "support/temporary_directory.hpp"
 #include "train/checkpoint/manifest.hpp"
-#include "train/run/run_position.hpp"
+#include "train/run/training_cursor.hpp"
 #include "train/training.hpp"
 
 using namespace fast;

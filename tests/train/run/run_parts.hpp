@@ -34,7 +34,7 @@ struct RunParts {
         balancer(plan, batches, replica),
         state(replica, best, position, balancer) {
     balancer.start();
-    train::look_over(plan, train::worker_options(plan.options).algorithm.traits());
+    train::complete_overview(plan, train::worker_options(plan.options).algorithm.traits());
   }
 
   std::shared_ptr<const membership::RankMap> open() {
@@ -51,7 +51,7 @@ struct RunParts {
   train::Replica replica;
   train::Evaluator evaluator;
   train::BestModel best;
-  train::RunPosition position;
+  train::TrainingCursor position;
   train::Balancer balancer;
   train::RunState state;
 };

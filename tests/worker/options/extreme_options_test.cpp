@@ -14,8 +14,8 @@
 #include "worker/options/rows.hpp"
 
 using namespace fast;
+using options::OptionSpec;
 using options::OptionTable;
-using options::Row;
 
 namespace {
 

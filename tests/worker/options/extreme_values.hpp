@@ -44,7 +44,7 @@ inline std::vector<std::string> extreme_numbers() {
 }
 
 /// None for a row whose values are names or texts.
-inline std::vector<std::string> extremes_of(const options::Row& row) {
+inline std::vector<std::string> extremes_of(const options::OptionSpec& row) {
   using options::Kind;
   if (!row.names.empty()) return {};
   if (row.kind == Kind::integer || row.kind == Kind::mixed) return extreme_integers();

@@ -8,8 +8,8 @@
 
 using namespace fast;
 using options::Fit;
+using options::OptionSpec;
 using options::OptionTable;
-using options::Row;
 
 namespace {
 

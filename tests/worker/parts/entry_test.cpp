@@ -1,4 +1,4 @@
-#include "worker/entry.hpp"
+#include "worker/worker_start.hpp"
 
 #include <fast/topology/stencil.hpp>
 
@@ -11,7 +11,7 @@ using membership::SeatClaim;
 using testing::Scene;
 using testing::ScriptedSeats;
 using worker::Entered;
-using worker::Entry;
+using worker::WorkerStart;
 
 namespace {
 

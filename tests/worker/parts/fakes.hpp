@@ -208,7 +208,7 @@ struct Scene {
   combine::HostMixer mixer;
   FakeExchange exchange;
   std::shared_ptr<FakePeers> peers;
-  worker::Setting setting;
+  worker::WorkerConfig setting;
   worker::RoundPlan plan;
   worker::Progress progress;
   worker::Context context;

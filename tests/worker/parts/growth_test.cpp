@@ -16,7 +16,7 @@ namespace {
 
 using GrowthRanks = std::vector<int>;
 
-worker::Wiring ring_wiring() { return {stencil::ring()}; }
+worker::TopologyConfig ring_wiring() { return {stencil::ring()}; }
 
 /// Worker 0 of some on a ring, and its growth.
 struct GrowingWorker : Scene {

@@ -19,7 +19,7 @@ struct RunningRing : Scene {
     publisher.begin(0);
   }
   worker::Publisher publisher;
-  worker::Lag lag;
+  worker::LagDetector lag;
   worker::Round round;
 };
 

@@ -98,7 +98,7 @@ void coded_rules_train_to_the_common_optimum(const Group& group) {
     for (const auto rule : algorithm::names()) {
       const auto traits = algorithm::by_name(rule).traits();
       if (!traits.precision.why_exact.empty() ||
-          traits.topology.mixing == algorithm::Mixing::matching)
+          traits.topology.mixing == algorithm::MixingRequirement::matching)
         continue;
       if (traits.precision.least_bits > 8 && codec == std::string_view("int8")) continue;
       std::vector<float> x(700, static_cast<float>(group.rank()));

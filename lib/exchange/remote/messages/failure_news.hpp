@@ -11,7 +11,8 @@ namespace fast::exchange {
 class FailureNews {
  public:
   /// All arguments must outlive this object.
-  FailureNews(const RemoteEdges& edges, const RemoteWays& ways) : edges_(edges), ways_(ways) {}
+  FailureNews(const RemoteEdges& edges, const RemoteTransports& ways)
+      : edges_(edges), ways_(ways) {}
 
   /// Sends the news when this worker has failed, unless it failed because another one had. Does not
   /// block. True when something has moved.
@@ -26,7 +27,7 @@ class FailureNews {
   void send(int worker);
 
   const RemoteEdges& edges_;
-  const RemoteWays& ways_;
+  const RemoteTransports& ways_;
   bool is_settled_ = false;  ///< nothing is to be sent any more
   std::vector<mpi::Request> sent_, received_;
   Deadline closing_{Seconds(0)};

@@ -1,0 +1,62 @@
+#include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/train/model_metadata.hpp>
+#include <limits>
+
+#include "support/catch.hpp"
+
+using namespace fast;
+using train::ModelMetadata;
+using train::shape_of;
+
+namespace {
+
+const ModelMetadata cifar_note{
+    "resnet20", "cifar", {3, 32, 32}, 10, {{0.1F, 0.2F, 1.0F / 3}, {0.25F}}};
+
+}  // namespace
+
+TEST_CASE("a note is read from metadata as it was written, bit for bit") {
+  const auto read = train::model_note(to_metadata(cifar_note), "m");
+  REQUIRE(read);
+  CHECK(read->model == "resnet20");
+  CHECK(read->data == "cifar");
+  CHECK(read->input == cifar_note.input);
+  CHECK(read->classes == 10);
+  CHECK(read->normalization.mean == cifar_note.normalization.mean);
+  CHECK(read->normalization.stddev == cifar_note.normalization.stddev);
+}
+
+TEST_CASE("a run without names has a note without names") {
+  const train::Metadata metadata = train::to_metadata({"", "", {16}, 4, {}});
+  CHECK(metadata.size() == 4);
+  CHECK(train::model_note(metadata, "m")->model.empty());
+}
+
+TEST_CASE("metadata without a note has none") {
+  CHECK_FALSE(train::model_note({{"fast.epoch", "3"}}, "m"));
+  CHECK_FALSE(train::model_note({}, "m"));
+}
+
+TEST_CASE("a note that cannot be read is refused with file and entry") {
+  const auto refused = [](const char* key, const char* value) {
+    train::Metadata metadata = to_metadata(cifar_note);
+    metadata[key] = value;
+    INFO(key << " " << value);
+    CHECK_THROWS_WITH(train::model_note(metadata, "a.safetensors"),
+                      ContainsSubstring("a.safetensors") && ContainsSubstring(key));
+  };
+  for (const char* shape : {"", "x", "1x", "0x2", "-1", "1x2x3x4x5x6x7x8x9", "1048576x1048576"}) {
+    refused("fast.input", shape);
+  }
+  for (const char* classes : {"", "-2", "ten", "3000000000"}) refused("fast.classes", classes);
+  for (const char* mean : {"", "a", "0.1,", "nan", "inf", "1e99"}) refused("fast.mean", mean);
+  refused("fast.stddev", "0");
+  refused("fast.stddev", "0.5,-1");
+}
+
+TEST_CASE("shapes are texts") {
+  CHECK(train::shape_text({1, 28, 28}) == "1x28x28");
+  CHECK(shape_of("64x784") == std::vector<std::int64_t>{64, 784});
+  CHECK(shape_of("7") == std::vector<std::int64_t>{7});
+}
