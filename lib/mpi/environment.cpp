@@ -109,7 +109,7 @@ bool Environment::depart() {
   owner_ = false;
   const bool failing = failed_ || std::uncaught_exceptions() > 0;
   const Deadline deadline(failing ? patience_ : Seconds(std::numeric_limits<double>::infinity()));
-  bool several_hosts = false, some_failed = false, all_ready = !world_->impl()->given_up;
+  bool several_hosts = false, some_failed = false, all_ready = !world_->impl()->without_collectives;
   try {
     require(!all_ready || meet_to_leave(*leaving_, deadline, failing), ErrorKind::deadline,
             "leaving: some ranks have not come");

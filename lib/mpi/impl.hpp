@@ -17,9 +17,9 @@ struct Communicator::Impl {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 1;
-  std::vector<int> world_ranks;       ///< by rank, its number among all ranks of the program
-  std::atomic<bool> given_up{false};  ///< ranks are gone: no collective call any more
-  bool skips_prefault = false;        ///< this rank's parts of windows, as they may stay unused
+  std::vector<int> world_ranks;  ///< by rank, its number among all ranks of the program
+  std::atomic<bool> without_collectives{false};  ///< ranks are gone: no collective call any more
+  bool skips_prefault = false;  ///< this rank's parts of windows, as they may stay unused
   std::size_t most_bytes_at_once = INT_MAX;  ///< MPI counts in int; the same on all ranks
 
   /// Takes ownership and lets MPI return errors.

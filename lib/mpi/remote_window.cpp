@@ -74,7 +74,7 @@ void RemoteWindow::Opened::free() {
 
 RemoteWindow::~RemoteWindow() {
   try {
-    require(!communicator_.impl()->given_up, ErrorKind::mpi, "ranks are gone");
+    require(!communicator_.impl()->without_collectives, ErrorKind::mpi, "ranks are gone");
     // Twice: a rank that gave up in the first barrier is missing in the second, so that no rank
     // enters the blocking calls below.
     const Deadline deadline(Seconds(10));

@@ -128,8 +128,8 @@ T attribute(nb::handle rule, const char* name) {
 }
 
 algorithm::MixingRequirement mixing_by_name(const std::string& name) {
-  using algorithm::Mixing;
-  static const std::vector<std::pair<std::string, Mixing>> all{
+  using algorithm::MixingRequirement;
+  static const std::vector<std::pair<std::string, MixingRequirement>> all{
       {"anything", MixingRequirement::anything},
       {"doubly_stochastic", MixingRequirement::doubly_stochastic},
       {"symmetric", MixingRequirement::symmetric},

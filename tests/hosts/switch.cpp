@@ -39,7 +39,7 @@ using hosts::LinkSettings;
 
 constexpr std::size_t longest_frame = 65'536, address_bytes = 6;
 
-[[noreturn]] void disable_collectives(const std::string& what) {
+[[noreturn]] void give_up(const std::string& what) {
   throw std::runtime_error("switch: " + what + ": " + std::strerror(errno));
 }
 
@@ -51,11 +51,11 @@ double now() {
 
 int open_tap(const std::string& name) {
   const int tap = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-  if (tap < 0) disable_collectives("/dev/net/tun");
+  if (tap < 0) give_up("/dev/net/tun");
   ifreq request{};
   request.ifr_flags = IFF_TAP | IFF_NO_PI;
   std::snprintf(request.ifr_name, sizeof request.ifr_name, "%s", name.c_str());
-  if (ioctl(tap, TUNSETIFF, &request) != 0) disable_collectives("device " + name);
+  if (ioctl(tap, TUNSETIFF, &request) != 0) give_up("device " + name);
   return tap;
 }
 
@@ -143,7 +143,7 @@ class Fabric {
   void write_frame(std::size_t port, const char* bytes, std::size_t size) const {
     // A device whose queue is full loses the frame, as a network does.
     if (write(taps_[port], bytes, size) < 0 && errno != EAGAIN && errno != EIO && errno != ENOBUFS)
-      disable_collectives("port " + std::to_string(port));
+      give_up("port " + std::to_string(port));
   }
 
   std::string change_links(std::istringstream& words, std::size_t i, std::size_t j) {
@@ -185,7 +185,7 @@ int listen_at(const std::string& path) {
   unlink(path.c_str());
   if (bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(listener, 16) != 0)
-    disable_collectives(path);
+    give_up(path);
   return listener;
 }
 
@@ -202,7 +202,7 @@ void watch(int epoll, int descriptor, std::uint64_t number) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = number;
-  if (epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) disable_collectives("epoll");
+  if (epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) give_up("epoll");
 }
 
 void set_timer(int timer, double time_s) {
@@ -227,7 +227,7 @@ int serve(const std::string& socket, const std::vector<std::string>& names) {
   watch(epoll, end, ports + 2);
   for (epoll_event events[16];;) {
     const int count = epoll_wait(epoll, events, 16, -1);
-    if (count < 0 && errno != EINTR) disable_collectives("epoll");
+    if (count < 0 && errno != EINTR) give_up("epoll");
     for (int i = 0; i < count; ++i) {
       const std::size_t number = events[i].data.u64;
       if (number < ports) fabric.forward(number);
@@ -246,11 +246,11 @@ int ask(const std::string& socket_path, const std::vector<std::string>& words) {
   const int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_un address = address_of(socket_path);
   if (connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    disable_collectives(socket_path);
+    give_up(socket_path);
   char reply[1024] = {};
   if (send(connection, request.data(), request.size(), MSG_NOSIGNAL) < 0 ||
       read(connection, reply, sizeof reply - 1) <= 0)
-    disable_collectives(socket_path);
+    give_up(socket_path);
   if (std::string(reply) == "ok") return 0;
   std::fprintf(stderr, "switch: %s\n", reply);
   return 1;

@@ -151,7 +151,7 @@ TEST_CASE("a worker's marks leave its stage and its rounds as they are") {
 
 TEST_CASE("whom a worker has given up is known to all, to that worker too") {
   Known zero, one;
-  RunRecords(zero.memory.board(0)).disable_collectives(1);
+  RunRecords(zero.memory.board(0)).give_up(1);
   one.memory.board(1).take_over(zero.words(0), {false, true, false});
   const RunRecords run(one.memory.board(1));
   CHECK(run.is_given_up(1));

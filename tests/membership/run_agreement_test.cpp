@@ -102,6 +102,8 @@ class Simulation {
         save_once(one, one.agreement->round_of(Request::stop));
         end(one, Stage::stopped);
         break;
+      case RoundDecision::enter:
+        FAIL("no run grows here");
     }
   }
   /// Of a stale worker that has ended.

@@ -6,10 +6,10 @@ using namespace fast::options;
 
 void TableOptions::add_to(tools::Command& command, const std::string& example) {
   command.begin_group("Reading", example);
-  for (const Row& row : table_.rows()) add(command, row);
+  for (const OptionSpec& row : table_.rows()) add(command, row);
 }
 
-void TableOptions::add(tools::Command& command, const Row& row) {
+void TableOptions::add(tools::Command& command, const OptionSpec& row) {
   const std::string name = "--" + dashed(row.name);
   std::vector<std::string>& texts = texts_.emplace_back();
   if (row.kind == Kind::flag) {
@@ -27,7 +27,7 @@ void TableOptions::add(tools::Command& command, const Row& row) {
 void TableOptions::take() {
   auto texts = texts_.begin();
   while (texts != texts_.end()) {
-    for (const Row& row : table_.rows()) {
+    for (const OptionSpec& row : table_.rows()) {
       if (!texts->empty()) table_.set(table_.at(row.name), *texts, "--" + dashed(row.name));
       ++texts;
     }

@@ -11,24 +11,24 @@ using namespace fast;
 namespace {
 
 std::string_view needs_of(const algorithm::RuleTraits& rule) {
-  using algorithm::Mixing;
+  using algorithm::MixingRequirement;
   if (rule.topology.scope != algorithm::Scope::neighbors) return "–";
   switch (rule.topology.mixing) {
-    case Mixing::anything:
+    case MixingRequirement::anything:
       return "–";
-    case Mixing::doubly_stochastic:
+    case MixingRequirement::doubly_stochastic:
       return "doubly stochastic";
-    case Mixing::symmetric:
+    case MixingRequirement::symmetric:
       return "symmetric";
-    case Mixing::positive:
+    case MixingRequirement::positive:
       return "symmetric, smallest eigenvalue > -1/3";
-    case Mixing::column_stochastic:
+    case MixingRequirement::column_stochastic:
       return "column-stochastic";
-    case Mixing::matching:
+    case MixingRequirement::matching:
       return "pairs with weights ½";
-    case Mixing::complete:
+    case MixingRequirement::complete:
       return "the complete graph, weights 1/N";
-    case Mixing::unit:
+    case MixingRequirement::unit:
       return "none: each neighbor counts 1";
   }
   return "";

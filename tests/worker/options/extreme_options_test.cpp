@@ -73,7 +73,7 @@ TEST_CASE("each option of a worker at each end of its range is refused or means 
   OptionTable names;
   add_rows(names, defaults);
   int runs = 0, refused = 0;
-  for (const Row& named : names.rows()) {
+  for (const OptionSpec& named : names.rows()) {
     for (const std::string& text : testing::extremes_of(named)) {
       INFO(named.name << " = " << text);
       const std::string why = error_of_extreme_run(stencil::ring(), [&](WorkerOptions& options) {

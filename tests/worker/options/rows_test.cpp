@@ -14,7 +14,7 @@ using options::OptionTable;
 namespace {
 
 /// A text of another value than the row's.
-std::string another_value(Row& row) {
+std::string another_value(OptionSpec& row) {
   for (const std::string& name : row.names) {
     if (name != row.text()) return name;
   }
@@ -28,7 +28,7 @@ std::string mismatch_in(const std::string& name) {
       WorkerOptions options = testing::quick();
       OptionTable table;
       add_rows(table, options);
-      Row& row = table.at(name);
+      OptionSpec& row = table.at(name);
       if (group.rank() == 1) table.set(row, {another_value(row)}, name);
       testing::Constant worker(group, stencil::ring(), 1, options);
     });
@@ -46,7 +46,7 @@ TEST_CASE("workers that differ in an option that must agree are refused with the
   OptionTable table;
   add_rows(table, options);
   int checked = 0;
-  for (const Row& row : table.rows()) {
+  for (const OptionSpec& row : table.rows()) {
     if (!row.must_agree) continue;
     INFO(row.name);
     CHECK_THAT(mismatch_in(row.name), ContainsSubstring("worker 0 has " + row.name + " "));
