@@ -36,7 +36,7 @@ struct Beginner : Scene {
   worker::ModelReader reader;
   worker::Recovery recovery;
   worker::Publisher publisher;
-  Entry entry;
+  WorkerStart entry;
 };
 
 int is_known(std::int64_t) { return 0; }
