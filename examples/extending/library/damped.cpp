@@ -28,7 +28,7 @@ struct Damped {
 
 }  // namespace
 
-const Row rows::damped{[](ParameterReader& reader) {
+const RuleEntry entries::damped{[](ParameterReader& reader) {
   Damped rule;
   reader.read("share", rule.share);
   require(rule.share > 0 && rule.share <= 1, ErrorKind::argument,

@@ -127,7 +127,7 @@ class Perceptron final : public fast::Backend {
 
 }  // namespace
 
-const Row rows::eigen{[](const fast::nn::ModelSpec& spec, std::uint64_t seed,
+const BackendEntry entries::eigen{[](const fast::nn::ModelSpec& spec, std::uint64_t seed,
                          const fast::nn::BackendOptions&) -> std::unique_ptr<fast::Backend> {
   fast::require(spec.name.starts_with("mlp"), fast::ErrorKind::argument,
                 "--backend eigen: it has no model {}; choose --model mlp or another backend",
