@@ -1,11 +1,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <fast/core/error.hpp>
+#include <future>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <thread>
+#include <utility>
 
 #include "mpi/farewell.hpp"
 #include "mpi/impl.hpp"
@@ -51,32 +56,45 @@ Communicator::Impl::~Impl() {
   if (finalized == 0 && !without_collectives) MPI_Comm_free(&comm);
 }
 
-Communicator duplicate(const Communicator& communicator, const Deadline& deadline,
-                       std::string_view purpose) {
-  communicator.barrier(deadline, purpose);  // the call below blocks
-  MPI_Comm copy = MPI_COMM_NULL;
-  check(MPI_Comm_dup(communicator.impl()->comm, &copy), "MPI_Comm_dup");
-  return Communicator(std::make_shared<Communicator::Impl>(copy));
-}
-
 void Communicator::disable_collectives() const { impl_->without_collectives = true; }
 
 int Communicator::rank() const { return impl_->rank; }
 int Communicator::size() const { return impl_->size; }
 
+namespace {
+
+std::atomic<bool> stuck{false};                        ///< some call of call_together()
+constexpr auto moment = std::chrono::milliseconds(1);  ///< in which most of these calls end
+
+/// Collective. `make` is MPI's function `name`: it makes a communicator of that one.
+Communicator derived(const Communicator& from, const Deadline& deadline, std::string_view purpose,
+                     const char* name, std::function<int(MPI_Comm, MPI_Comm*)> make) {
+  from.barrier(deadline, purpose);
+  return Communicator(std::make_shared<Communicator::Impl>(call_together<MPI_Comm>(
+      from, deadline, purpose, name, [from = from.impl(), make = std::move(make)](MPI_Comm& made) {
+        return make(from->comm, &made);
+      })));
+}
+
+}  // namespace
+
+Communicator duplicate(const Communicator& communicator, const Deadline& deadline,
+                       std::string_view purpose) {
+  return derived(communicator, deadline, purpose, "MPI_Comm_dup", MPI_Comm_dup);
+}
+
 Communicator Communicator::same_host(const Deadline& deadline) const {
-  barrier(deadline, "splitting by host");  // so that the blocking call below finds everybody
-  MPI_Comm host = MPI_COMM_NULL;
-  check(MPI_Comm_split_type(impl_->comm, MPI_COMM_TYPE_SHARED, impl_->rank, MPI_INFO_NULL, &host),
-        "MPI_Comm_split_type");
-  return Communicator(std::make_shared<Impl>(host));
+  return derived(*this, deadline, "splitting by host", "MPI_Comm_split_type",
+                 [rank = rank()](MPI_Comm all, MPI_Comm* host) {
+                   return MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, host);
+                 });
 }
 
 Communicator Communicator::split(int color, const Deadline& deadline) const {
-  barrier(deadline, "splitting a communicator");  // the call below blocks
-  MPI_Comm part = MPI_COMM_NULL;
-  check(MPI_Comm_split(impl_->comm, color, impl_->rank, &part), "MPI_Comm_split");
-  return Communicator(std::make_shared<Impl>(part));
+  return derived(*this, deadline, "splitting a communicator", "MPI_Comm_split",
+                 [color, rank = rank()](MPI_Comm all, MPI_Comm* part) {
+                   return MPI_Comm_split(all, color, rank, part);
+                 });
 }
 
 namespace {
@@ -85,9 +103,10 @@ namespace {
 constexpr Seconds grace_after_leaving{2};
 
 /// False after the deadline, or if a rank of the communicator has ended or leaves MPI.
-bool wait_for_all(Request& request, const Deadline& deadline, const Communicator::Impl& ranks) {
+bool wait_for_all(const std::function<bool()>& done, const Deadline& deadline,
+                  const Communicator::Impl& ranks) {
   std::optional<Deadline> grace;
-  return request.wait(deadline, ranks.world_ranks, [&] {
+  return wait_until(done, deadline, ranks.world_ranks, [&] {
     if (!grace && !left_among(ranks.world_ranks).empty()) grace.emplace(grace_after_leaving);
     return grace && grace->expired();
   });
@@ -96,7 +115,7 @@ bool wait_for_all(Request& request, const Deadline& deadline, const Communicator
 /// Places of ranks that do not take part.
 struct Missing {
   std::set<int> all, causes;  ///< causes: those that did not fail because of others
-  bool reported = false;      ///< one of them has reported why
+  bool reported = false;      ///< one of them has failed and has reported why
 };
 
 Missing missing(const Communicator::Impl& ranks) {
@@ -109,6 +128,7 @@ Missing missing(const Communicator::Impl& ranks) {
   for (const int place : ended_among(ranks.world_ranks)) {
     if (found.all.insert(place).second) found.causes.insert(place);
   }
+  found.reported = found.reported || !failed_among(ranks.world_ranks).empty();
   return found;
 }
 
@@ -170,7 +190,7 @@ std::vector<std::string> Communicator::all_gather(std::string_view bytes, const 
   const auto finish = [&](MPI_Request started, const char* call) {
     Request all(started, call);
     try {
-      if (wait_for_all(all, deadline, *impl_)) return;
+      if (wait_for_all([&] { return all.test(); }, deadline, *impl_)) return;
     } catch (...) {
       [[maybe_unused]] const Gather* leaked = gather.release();
       throw;
@@ -206,8 +226,28 @@ void Communicator::barrier(const Deadline& deadline, std::string_view purpose) c
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Ibarrier(impl_->comm, &request), "MPI_Ibarrier");
   Request all(request, "MPI_Ibarrier");
-  if (!wait_for_all(all, deadline, *impl_))
+  if (!wait_for_all([&] { return all.test(); }, deadline, *impl_))
     fail_without_others(purpose, *impl_, deadline.elapsed_s());
 }
+
+void call_together(const Communicator& ranks, const Deadline& deadline, std::string_view purpose,
+                   std::string_view name, std::function<int()> call) {
+  if (!launcher_reports_ends()) return check(call(), name);
+  std::packaged_task<int()> task(
+      [call = std::move(call)]() mutable { return std::exchange(call, nullptr)(); });
+  std::future<int> code = task.get_future();
+  std::thread(std::move(task)).detach();
+  try {
+    const auto is_known = [&] { return code.wait_for(moment) == std::future_status::ready; };
+    if (!wait_for_all(is_known, deadline, *ranks.impl()))
+      fail_without_others(purpose, *ranks.impl(), deadline.elapsed_s());
+  } catch (...) {
+    stuck = true;
+    throw;
+  }
+  check(code.get(), name);
+}
+
+bool some_call_is_stuck() { return stuck; }
 
 }  // namespace fast::mpi

@@ -121,13 +121,14 @@ bool Environment::depart() {
     }
     if (several_hosts) settle();
   } catch (const Error&) {
+    if (failing) await_report(world_->impl()->world_ranks);
     if (failing || !some_rank_has_ended()) abort_all();
     all_ready = false;
   } catch (...) {  // a WaitCheck; the caller knows of what
     if (failing) abort_all();
     all_ready = false;
   }
-  if (!all_ready) {
+  if (!all_ready || some_call_is_stuck()) {
     world_->disable_collectives();
     leaving_->disable_collectives();
     implementation::report_process_manager();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "mpi/impl.hpp"
 #include "mpi/launcher.hpp"
@@ -14,7 +15,7 @@ namespace fast::mpi {
 namespace {
 
 constexpr int well_tag = 1, reported_tag = 2, silent_tag = 3;
-constexpr Seconds patience{3};
+constexpr Seconds patience{3}, longest_report{10};
 
 /// What this process has heard. MPI, too, is one for a process.
 struct Heard {
@@ -82,6 +83,16 @@ void hear_farewells(const Communicator* leaving) {
 void leave_the_report_to_others() {
   const std::scoped_lock lock(heard().mutex);
   heard().is_silent = true;
+}
+
+void await_report(const std::vector<int>& ranks) {
+  const Deadline deadline(launcher_reports_ends() ? longest_report : Seconds(0));
+  std::unique_lock lock(heard().mutex);
+  while (heard().is_silent && failed_among(ranks).empty() && !deadline.expired()) {
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    lock.lock();
+  }
 }
 
 std::vector<Farewell> left_among(const std::vector<int>& ranks) {

@@ -24,6 +24,10 @@ struct Farewell {
 };
 /// This rank fails because of others, and does not report them. Its farewell says so.
 void leave_the_report_to_others();
+/// Of such a rank, before it ends all: waits until the launcher says that one of these ranks of the
+/// world has failed, which has reported. It waits a few seconds at most, and not without a
+/// launcher.
+void await_report(const std::vector<int>& ranks);
 
 /// Which of these ranks of the world have told this rank that they leave.
 std::vector<Farewell> left_among(const std::vector<int>& ranks);

@@ -4,6 +4,7 @@
 #include <climits>
 #include <cstring>
 #include <fast/core/error.hpp>
+#include <utility>
 
 #include "mpi/impl.hpp"
 #include "mpi/implementation.hpp"
@@ -13,6 +14,7 @@ namespace fast::mpi {
 namespace {
 
 constexpr const char* purpose = "opening the remote window";
+constexpr const char* closing = "closing the remote window";
 
 /// What a rank tells the others of its window.
 struct Share {
@@ -53,23 +55,24 @@ void RemoteWindow::create(std::byte* base, std::size_t size_bytes, const Deadlin
   Share own{0, implementation::reads() == implementation::Reads::dynamic_window};
   check(MPI_Get_address(base, &own.base), "MPI_Get_address");
   const std::vector<Share> all = all_gather(opened_->own, own, deadline);
-  const auto is_dynamic = [](const Share& share) { return share.dynamic; };
-  if (std::none_of(all.begin(), all.end(), is_dynamic)) {
-    check(MPI_Win_create(base, size, 1, MPI_INFO_NULL, opened_->own.impl()->comm, &opened_->window),
-          "MPI_Win_create");
-    return;
-  }
-  check(MPI_Win_create_dynamic(MPI_INFO_NULL, opened_->own.impl()->comm, &opened_->window),
-        "MPI_Win_create_dynamic");
+  const bool is_dynamic =
+      std::any_of(all.begin(), all.end(), [](const Share& share) { return share.dynamic; });
+  opened_->window = call_together<MPI_Win>(
+      opened_->own, deadline, purpose, "MPI_Win_create", [=, opened = opened_](MPI_Win& window) {
+        const MPI_Comm comm = opened->own.impl()->comm;
+        return is_dynamic ? MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &window)
+                          : MPI_Win_create(base, size, 1, MPI_INFO_NULL, comm, &window);
+      });
+  if (!is_dynamic) return;
   check(MPI_Win_attach(opened_->window, base, size), "MPI_Win_attach");
   std::transform(all.begin(), all.end(), bases_.begin(),
                  [](const Share& share) { return share.base; });
 }
 
-void RemoteWindow::Opened::free() {
-  if (server) return server.reset();
+int RemoteWindow::Opened::free() {
+  if (std::exchange(server, nullptr)) return MPI_SUCCESS;
   MPI_Win_unlock_all(window);
-  MPI_Win_free(&window);
+  return MPI_Win_free(&window);
 }
 
 RemoteWindow::~RemoteWindow() {
@@ -78,12 +81,15 @@ RemoteWindow::~RemoteWindow() {
     // Twice: a rank that gave up in the first barrier is missing in the second, so that no rank
     // enters the blocking calls below.
     const Deadline deadline(Seconds(10));
-    opened_->own.barrier(deadline, "closing the remote window");
-    opened_->own.barrier(deadline, "closing the remote window");
-    opened_->free();
+    opened_->own.barrier(deadline, closing);
+    opened_->own.barrier(deadline, closing);
+    const auto opened = std::exchange(opened_, nullptr);
+    call_together(opened->own, deadline, closing, "MPI_Win_free",
+                  [opened] { return opened->free(); });
   } catch (...) {
+    if (!opened_) return;  // MPI has it
     const std::vector<int> ranks = opened_->own.impl()->world_ranks;
-    retire({number_, ranks, {}, [opened = std::move(opened_)] { opened->free(); }});
+    retire({number_, ranks, {}, [opened = std::move(opened_)] { return opened->free(); }});
   }
 }
 

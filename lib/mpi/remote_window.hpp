@@ -41,7 +41,7 @@ class RemoteWindow {
     MPI_Win window = MPI_WIN_NULL;
     std::unique_ptr<ReadServer> server{};  ///< in place of the window, where messages are better
 
-    void free();
+    int free();
   };
   void create(std::byte* base, std::size_t size_bytes, const Deadline& deadline);
 

@@ -47,11 +47,11 @@ bool Request::test() {
   return flag != 0;
 }
 
-bool Request::wait(const Deadline& deadline, const std::vector<int>& members,
-                   const std::function<bool()>& gives_up) {
+bool wait_until(const std::function<bool()>& done, const Deadline& deadline,
+                const std::vector<int>& members, const std::function<bool()>& gives_up) {
   std::optional<Deadline> grace;  // begins when a member has ended
   for (int polls = 0;; ++polls) {
-    if (test()) return true;
+    if (done()) return true;
     if (polls < 200) {
       std::this_thread::yield();
     } else {

@@ -9,6 +9,12 @@
 
 namespace fast::mpi {
 
+/// Asks done() with longer and longer pauses. False when the deadline passed first, or when the
+/// launcher reports that one of `members` has ended: the ranks of the world that must take part; or
+/// when `gives_up`, if given, is true.
+bool wait_until(const std::function<bool()>& done, const Deadline& deadline,
+                const std::vector<int>& members = {}, const std::function<bool()>& gives_up = {});
+
 /// Owns one MPI_Request. MPI uses the operation's buffers until test() or wait() has returned true.
 ///
 /// The destructor never blocks on another rank. If the operation is under way, it does this:
@@ -33,11 +39,11 @@ class Request {
   /// True when the operation is done. Lets MPI make progress while it is not. Throws Error(mpi) if
   /// the operation has failed, in every later call too.
   bool test();
-  /// Tests, with longer and longer pauses. False when the deadline passed first, or when the
-  /// launcher reports that one of `members` has ended: the ranks of the world that must take part;
-  /// or when `gives_up`, if given, is true. The operation is then still under way.
+  /// wait_until(test()). If it is false, the operation is still under way.
   bool wait(const Deadline& deadline, const std::vector<int>& members = {},
-            const std::function<bool()>& gives_up = {});
+            const std::function<bool()>& gives_up = {}) {
+    return wait_until([this] { return test(); }, deadline, members, gives_up);
+  }
   /// What the latest test() found, without a call of MPI.
   bool is_under_way() const { return request_ != MPI_REQUEST_NULL; }
 

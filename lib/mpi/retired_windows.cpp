@@ -12,6 +12,8 @@
 namespace fast::mpi {
 namespace {
 
+constexpr auto freeing = "freeing windows of before";
+
 struct Registry {
   std::mutex mutex;
   std::vector<RetiredWindow> windows;
@@ -85,14 +87,14 @@ void free_retired(const Communicator& communicator, const Deadline& deadline) {
   std::vector<RetiredWindow> windows = take_those_of(communicator);
   for (const RetiredWindow& one : windows)
     if (one.look) one.look();
-  const auto listed =
-      communicator.all_gather(numbers_of(windows), deadline, "freeing windows of before");
+  const auto listed = communicator.all_gather(numbers_of(windows), deadline, freeing);
   for (RetiredWindow& one : windows) {
     const std::vector<std::size_t> places = places_of(one.ranks, communicator);
     const bool by_all = std::all_of(places.begin(), places.end(), [&](std::size_t place) {
       return lists(listed[place], one.number);
     });
-    by_all ? one.free() : retire(std::move(one));
+    by_all ? call_together(communicator, deadline, freeing, "MPI_Win_free", std::move(one.free))
+           : retire(std::move(one));
   }
 }
 

@@ -13,7 +13,7 @@ struct RetiredWindow {
   std::uint64_t number = 0;      ///< as number_window() gave it
   std::vector<int> ranks;        ///< of the world: those that free it together
   std::function<void()> look{};  ///< called while it is retired, when ranks meet; may be empty
-  std::function<void()> free{};  ///< collective over `ranks`
+  std::function<int()> free{};   ///< collective over `ranks`; returns MPI's code
 };
 
 /// Collective. A number for a new window, the same on all ranks, which no other window has.

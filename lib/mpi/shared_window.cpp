@@ -18,6 +18,18 @@ namespace {
 /// By rank, whether it has released the window: 0 or 1.
 using Released = std::atomic<std::uint32_t>;
 
+constexpr auto allocating = "allocating the window";
+
+int allocate_shared(MPI_Aint size, MPI_Comm comm, MPI_Win& window) {
+  MPI_Info info = MPI_INFO_NULL;
+  if (const int code = MPI_Info_create(&info); code != MPI_SUCCESS) return code;
+  MPI_Info_set(info, "alloc_shared_noncontig", "true");
+  void* base = nullptr;
+  const int code = MPI_Win_allocate_shared(size, 1, info, comm, &base, &window);
+  MPI_Info_free(&info);
+  return code;
+}
+
 std::size_t available_bytes() {
   struct statvfs file_system {};
   if (statvfs("/dev/shm", &file_system) != 0) return SIZE_MAX;
@@ -26,7 +38,7 @@ std::size_t available_bytes() {
 
 void check_room(const Communicator& host, std::size_t bytes_per_rank, const Deadline& deadline) {
   const std::size_t available = available_bytes();
-  const auto all = host.all_gather(std::to_string(available), deadline, "allocating the window");
+  const auto all = host.all_gather(std::to_string(available), deadline, allocating);
   std::size_t least = available;
   for (const std::string& text : all) least = std::min<std::size_t>(least, std::stoull(text));
   const std::size_t needed = bytes_per_rank * static_cast<std::size_t>(host.size());
@@ -78,14 +90,11 @@ SharedWindow::SharedWindow(const Communicator& host, std::size_t bytes_per_rank,
   // One more page for alignment.
   const std::size_t part_bytes = impl_->part_bytes + released_bytes + page_bytes;
   check_room(host, part_bytes, deadline);
-  MPI_Info info = MPI_INFO_NULL;
-  check(MPI_Info_create(&info), "MPI_Info_create");
-  MPI_Info_set(info, "alloc_shared_noncontig", "true");
-  void* base = nullptr;
-  const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(part_bytes), 1, info,
-                                           host.impl()->comm, &base, &impl_->window);
-  MPI_Info_free(&info);
-  check(code, "MPI_Win_allocate_shared");
+  impl_->window = call_together<MPI_Win>(host, deadline, allocating, "MPI_Win_allocate_shared",
+                                         [host = host.impl(), part_bytes](MPI_Win& window) {
+                                           return allocate_shared(static_cast<MPI_Aint>(part_bytes),
+                                                                  host->comm, window);
+                                         });
   check(MPI_Win_set_errhandler(impl_->window, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
   for (int rank = 0; rank < host.size(); ++rank) {
     MPI_Aint size = 0;
@@ -116,7 +125,7 @@ SharedWindow::~SharedWindow() {
     return;
   }
   retire({window->number, window->world_ranks, [window] { window->give_back_pages(); },
-          [window] { MPI_Win_free(&window->window); }});
+          [window] { return MPI_Win_free(&window->window); }});
 }
 
 }  // namespace fast::mpi
