@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <chrono>
 #include <fast/core/error.hpp>
 #include <fast/core/message.hpp>
 #include <fast/exchange/group.hpp>
+#include <thread>
 #include <utility>
 
 #include "exchange/collective/slot_reducer.hpp"
@@ -12,6 +14,11 @@
 namespace fast {
 
 using namespace exchange;
+
+namespace {
+constexpr Seconds longest_news{1.5};  ///< of the launcher, on several hosts
+constexpr auto look_for_news = std::chrono::milliseconds(10);
+}  // namespace
 
 int Group::rank() const { return impl_->rank(); }
 int Group::size() const { return impl_->size(); }
@@ -118,6 +125,15 @@ std::unique_ptr<Reducer> Group::open_reducer(std::size_t size_bytes,
   const auto heartbeat =
       std::make_shared<Heartbeat>(std::move(board), rank(), options.suspect_after);
   return std::make_unique<SlotReducer>(heartbeat, options, ends_of(impl_));
+}
+
+bool is_of_a_loss(const Group& group, const Error& error) {
+  if (error.kind() != ErrorKind::deadline && error.kind() != ErrorKind::peer_failed) return false;
+  for (const Deadline news(longest_news); !group.some_are_gone();) {
+    if (news.expired()) return false;
+    std::this_thread::sleep_for(look_for_news);
+  }
+  return true;
 }
 
 void agree(const Group& group, const Deadline& deadline, std::string_view purpose,

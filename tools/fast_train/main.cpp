@@ -12,6 +12,7 @@
 #include <fast/topology/load.hpp>
 #include <fast/train/shared_data.hpp>
 #include <fast/train/trainer.hpp>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -187,19 +188,37 @@ int describe_model(const Group& ranks, const Options& o) {
   return 0;
 }
 
+/// Does `write` on worker `first`. What fails there fails on all. If a worker is lost meanwhile,
+/// the others have ended well; the next one writes if it was the first.
+void write_together(const Group& group, const Options& o, int first,
+                    const std::function<void()>& write) {
+  const auto write_if_first = [&] {
+    if (group.rank() == first) write();
+  };
+  try {
+    agree(group, Deadline(o.trainer.worker.deadline), "fast-train: writing results",
+          write_if_first);
+  } catch (const Error& error) {
+    if (!is_of_a_loss(group, error)) throw;
+    const std::vector<int> died = group.died();
+    if (std::ranges::count(died, first) == 0) return;
+    while (std::ranges::count(died, first) > 0) ++first;
+    write_if_first();
+  }
+}
+
 /// The closing table, by the worker that speaks for the run. False, on every worker that can know,
 /// when not all that was asked for has been saved.
 bool report(const Group& group, const Options& o, const train::Summary& summary) {
   const int first = summary.parts.empty() ? 0 : summary.parts.front().front();
   const auto write = [&] {
-    if (group.rank() != first) return;
     std::fputs((o.quiet ? summary.to_table() : summary.results_table()).c_str(), stdout);
     std::fflush(stdout);
     if (!o.summary_json.empty()) summary.write_json(o.summary_json);
   };
   if (summary.same_workers()) {
-    agree(group, Deadline(o.trainer.worker.deadline), "fast-train: writing results", write);
-  } else {
+    write_together(group, o, first, write);
+  } else if (group.rank() == first) {
     write();
   }
   if (summary.unsaved.empty()) return true;

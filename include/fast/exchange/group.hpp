@@ -1,6 +1,7 @@
 // The workers of a run and what they share. A Worker reaches the others through a Group.
 #pragma once
 
+#include <fast/core/error.hpp>
 #include <fast/exchange/exchange.hpp>
 #include <fast/exchange/reducer.hpp>
 #include <fast/mpi/communicator.hpp>
@@ -88,6 +89,12 @@ class Group {
 
   std::shared_ptr<GroupImpl> impl_;
 };
+
+/// Whether a worker is lost, where a collective call has ended with that error: one survivor of a
+/// death gets Error(deadline), the others Error(peer_failed). Waits a moment for the launcher's
+/// news of the death. False for other errors, for a failure that its worker reports, and without
+/// fastrun.
+bool is_of_a_loss(const Group& group, const Error& error);
 
 /// Collective. Runs `part` on every worker. If it throws on any, throws the error of the lowest
 /// such worker on all of them, marked Error::everywhere() so that one worker reports it. An

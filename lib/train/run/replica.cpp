@@ -132,10 +132,12 @@ std::int64_t Replica::close(std::int64_t rounds, const std::function<bool()>& st
       closing.emplace(make());
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::deadline) throw;
+      // Nobody has memory for both, unless a worker is lost: then this one is still needed.
+      plan_.group.barrier(plan_.deadline(), "Trainer: closing rounds");
     }
   }
   worker_.reset();
-  worker_.emplace(closing ? std::move(*closing) : make());  // there was no memory for both
+  worker_.emplace(closing ? std::move(*closing) : make());
   return close_training(*worker_, rounds, stop);
 }
 

@@ -76,8 +76,8 @@ Summary RunEnd::end_with_survivors() {
     return end_together();
   } catch (const Error& error) {
     const std::vector<int> given_up = checkpoint_.given_up();
-    if (error.kind() != ErrorKind::deadline || (!plan_.group.some_are_gone() && given_up.empty()))
-      throw;
+    const bool is_known = error.kind() == ErrorKind::deadline && !given_up.empty();
+    if (!is_known && !is_of_a_loss(plan_.group, error)) throw;
     note_gone(union_of(plan_.group.died(), given_up));
     failed_together_ = true;
     return end_alone();
@@ -104,7 +104,11 @@ void RunEnd::close() {
 
 /// At the weights as they are now. Every replica is read once, and so is the mean.
 void RunEnd::reduce(bool with_mean) {
-  if (mean_.size_bytes() > 0 || !replica_.has_worker()) return;
+  if (mean_.size_bytes() > 0) return;
+  if (!replica_.has_worker()) {
+    mean_ = replica_.own_model();
+    return;
+  }
   if (with_mean) {
     mean_ = replica_.reduced_model(distance_);
   } else {
