@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "exchange/collective/slot_reducer.hpp"
+#include "exchange/collective/all_reduce.hpp"
 #include "exchange/group_impl.hpp"
 #include "exchange/shared/slot_exchange.hpp"
 #include "membership/members.hpp"
@@ -74,10 +74,10 @@ Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions
       several_hosts && options.remote_path == RemotePathChoice::pull && options.staleness != 0;
   auto board = std::make_shared<const SlotBoard>(
       impl_->allocate_board(SlotLayout(shape, keeps_copy), deadline), shape, keeps_copy);
-  impl_->note_link(board);
   board->header(rank()).constant.magic.store(board_magic, std::memory_order_relaxed);
   const auto heartbeat = std::make_shared<Heartbeat>(board, rank(), options.suspect_after);
   auto peers = std::make_shared<SlotPeers>(heartbeat, impl_->connect(board, plan, options));
+  impl_->note_link(peers, false);
   auto slots = std::make_unique<SlotExchange>(heartbeat, std::move(plan), options);
   return {std::move(slots), std::move(peers)};
 }
@@ -85,46 +85,34 @@ Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions
 namespace {
 
 /// The failures that the launcher reports, and those that workers have announced on that link.
-std::vector<int> failures(const GroupImpl& group, const std::weak_ptr<const SlotBoard>& link) {
+std::vector<int> failures(const GroupImpl& group, const SlotPeers& link) {
   std::vector<int> all = group.failed();
-  if (const auto board = link.lock()) {
-    const std::vector<int> announced = board->failed();
-    all.insert(all.end(), announced.begin(), announced.end());
-  }
+  const std::vector<int> announced = link.heartbeat()->board()->failed();
+  all.insert(all.end(), announced.begin(), announced.end());
   return all;
 }
 
-ExitReports ends_of(const std::shared_ptr<GroupImpl>& group) {
-  ExitReports ends;
-  if (group->knows_ends()) ends.all = [group] { return group->ended(); };
-  ends.failed = [group, link = group->latest_link()] { return failures(*group, link); };
-  return ends;
-}
-
-/// Collective. Spreads failures between hosts. Null if the group has a link already.
-std::shared_ptr<Peers> open_failures(const Group& group, ExchangeOptions options) {
-  if (!GroupImpl::of(group).latest_link().expired()) return nullptr;
+/// Collective. The latest link, or else a new one without payloads.
+std::shared_ptr<SlotPeers> link_for_reducers(const Group& group, ExchangeOptions options) {
+  GroupImpl& impl = GroupImpl::of(group);
+  if (auto link = impl.latest_link()) return link;
   options.remote_path = RemotePathChoice::two_sided;
-  return group
-      .open(
-          {}, [](std::int64_t) { return RoundEdges{}; }, options)
-      .peers;
+  const Link opened = group.open(
+      {}, [](std::int64_t) { return RoundEdges{}; }, options);
+  impl.note_link(impl.latest_link(), true);
+  return impl.latest_link();
 }
 
 }  // namespace
 
 std::unique_ptr<Reducer> Group::open_reducer(std::size_t size_bytes,
                                              const ExchangeOptions& options) const {
-  if (impl_->reduces_by_mpi()) {
-    auto peers = open_failures(*this, options);
-    return impl_->reducer(options, ends_of(impl_), std::move(peers));
-  }
-  const PayloadShape shape{size_bytes, 1, 0};
-  auto board = std::make_shared<const SlotBoard>(
-      allocate(SlotLayout(shape).part_bytes(), Deadline(options.deadline)), shape);
-  const auto heartbeat =
-      std::make_shared<Heartbeat>(std::move(board), rank(), options.suspect_after);
-  return std::make_unique<SlotReducer>(heartbeat, options, ends_of(impl_));
+  ReducerLink link{link_for_reducers(*this, options), impl_->link_is_for_reducers(), {}};
+  if (impl_->knows_ends()) link.ends.all = [group = impl_] { return group->ended(); };
+  link.ends.failed = [group = impl_, peers = link.peers] { return failures(*group, *peers); };
+  if (auto by_mpi = impl_->mpi_reducer(link, options.deadline)) return by_mpi;
+  Region memory = allocate(SlotReducer::part_bytes(size_bytes), Deadline(options.deadline));
+  return std::make_unique<SlotReducer>(std::move(memory), size_bytes, std::move(link), options);
 }
 
 bool is_of_a_loss(const Group& group, const Error& error) {

@@ -3,14 +3,15 @@
 
 #include <fast/exchange/group.hpp>
 
-#include "exchange/collective/deaths.hpp"
 #include "exchange/device/staged.hpp"
-#include "exchange/remote/remote_access.hpp"
-#include "exchange/shared/slot_board.hpp"
+#include "exchange/shared/slot_peers.hpp"
 #include "membership/datagrams.hpp"
 
 namespace fast {
 
+namespace exchange {
+struct ReducerLink;
+}
 namespace membership {
 class Members;
 }
@@ -69,21 +70,22 @@ class GroupImpl {
   virtual std::vector<int> failed() const { return {}; }
   virtual bool knows_ends() const { return false; }
   virtual void disable_collectives() {}
-  /// False if all workers share memory.
-  virtual bool reduces_by_mpi() const { return false; }
-  /// Collective, where reduces_by_mpi(). An all-reduce over MPI. It announces on `peers`, if there
-  /// are any, that its worker fails.
-  virtual std::unique_ptr<Reducer> reducer(const ExchangeOptions&, exchange::ExitReports,
-                                           std::shared_ptr<Peers>) {
+  /// Collective. An all-reduce over MPI; null if all workers share memory.
+  virtual std::unique_ptr<Reducer> mpi_reducer(const exchange::ReducerLink&, Seconds /*deadline*/) {
     return nullptr;
   }
 
-  /// The board of the latest link of this group.
-  void note_link(std::weak_ptr<const exchange::SlotBoard> board) { board_ = std::move(board); }
-  const std::weak_ptr<const exchange::SlotBoard>& latest_link() const { return board_; }
+  /// The latest link of this group; null if nobody uses it any more.
+  std::shared_ptr<exchange::SlotPeers> latest_link() const { return link_.lock(); }
+  bool link_is_for_reducers() const { return link_is_for_reducers_; }
+  void note_link(const std::shared_ptr<exchange::SlotPeers>& link, bool for_reducers) {
+    link_ = link;
+    link_is_for_reducers_ = for_reducers;
+  }
 
  private:
-  std::weak_ptr<const exchange::SlotBoard> board_;
+  std::weak_ptr<exchange::SlotPeers> link_;
+  bool link_is_for_reducers_ = false;
 };
 
 }  // namespace fast

@@ -5,7 +5,7 @@
 #include <fast/exchange/group.hpp>
 #include <set>
 
-#include "exchange/collective/mpi_reducer.hpp"
+#include "exchange/collective/all_reduce.hpp"
 #include "exchange/device/window_reads.hpp"
 #include "exchange/group_impl.hpp"
 #include "exchange/mpi_datagrams.hpp"
@@ -149,11 +149,10 @@ class MpiGroup : public GroupImpl {
     host_.disable_collectives();
   }
 
-  bool reduces_by_mpi() const override { return several_hosts_; }
-  std::unique_ptr<Reducer> reducer(const ExchangeOptions& options, exchange::ExitReports ends,
-                                   std::shared_ptr<Peers> peers) override {
-    return std::make_unique<exchange::MpiReducer>(communicator_, options, std::move(ends),
-                                                  std::move(peers));
+  std::unique_ptr<Reducer> mpi_reducer(const exchange::ReducerLink& link,
+                                       Seconds deadline) override {
+    if (!several_hosts_) return nullptr;
+    return std::make_unique<exchange::MpiReducer>(communicator_, link, deadline);
   }
 
  private:

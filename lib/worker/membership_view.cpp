@@ -57,8 +57,8 @@ Departures MembershipView::departed(const std::vector<int>& ask) const {
 
 /// Also between exchanges, in which a worker would wait for others.
 void MembershipView::look_around() {
-  const auto link = GroupImpl::of(setting_.group.everyone()).latest_link().lock();
-  const std::vector<int> failed = link ? link->failed() : std::vector<int>{};
+  const auto link = GroupImpl::of(setting_.group.everyone()).latest_link();
+  const std::vector<int> failed = link ? link->heartbeat()->board()->failed() : std::vector<int>{};
   require(failed.empty(), ErrorKind::peer_failed,
           "Worker: worker {} stops because worker {} failed", setting_.group.rank(),
           fmt::join(failed, ", "));

@@ -20,16 +20,6 @@ namespace {
 
 constexpr auto resuming = "Worker: resuming";
 
-std::unique_ptr<Reducer> open_reducer(const WorkerConfig& setting,
-                                      const std::shared_ptr<Peers>& peers,
-                                      const std::shared_ptr<RoundEvents>& events,
-                                      std::size_t size_bytes) {
-  ExchangeOptions options = exchange_options(setting.options);
-  options.observer = events;
-  options.activity = [peers, self = setting.group.rank()] { return peers->peer(self).activity; };
-  return setting.group.open_reducer(size_bytes, options);
-}
-
 std::size_t block_elements(const Group& group) {
   const std::vector<int> hosts = group.hosts();
   const bool is_one =
@@ -182,8 +172,9 @@ void Worker::Impl::open_average() {
   const algorithm::RuleTraits& traits = setting.traits;
   if (traits.topology.scope != algorithm::Scope::everybody && traits.timing.average_every == 0)
     return;
-  average.emplace(context,
-                  worker::open_reducer(setting, link.peers, events, mixer->layout().size_bytes()));
+  ExchangeOptions options = worker::exchange_options(setting.options);
+  options.observer = events;
+  average.emplace(context, setting.group.open_reducer(mixer->layout().size_bytes(), options));
 }
 
 void Worker::Impl::begin_round() {

@@ -4,8 +4,10 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
+#include <optional>
 
-#include "exchange/collective/deaths.hpp"
+#include "exchange/collective/all_reduce.hpp"
+#include "exchange/group_impl.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 
@@ -50,6 +52,62 @@ TEST_CASE("more than was announced is refused") {
     std::vector<double> values(2);
     CHECK_THROWS_AS(reducer->average(std::span(values)), Error);
   });
+}
+
+namespace {
+
+Link open_link(const Group& group) {
+  return group.open({sizeof(double), 1, 0}, [](std::int64_t) { return RoundEdges{}; }, {});
+}
+
+void expect_mean_of_ranks(const Group& group, Reducer& reducer) {
+  double value = group.rank();
+  reducer.average(std::span(&value, 1));
+  testing::expect(value == (group.size() - 1) / 2.0, "the average of the ranks is another");
+}
+
+}  // namespace
+
+TEST_CASE("all-reduces use the link of their group, also when its workers have finished") {
+  CHECK_NOTHROW(local::run(3, [](const Group& group) {
+    Link link = open_link(group);
+    const auto reducer = group.open_reducer(sizeof(double), {});
+    testing::expect(GroupImpl::of(group).latest_link() == link.peers, "there is another link");
+    link.peers->announce(WorkerStatus::running);
+    expect_mean_of_ranks(group, *reducer);
+    link.peers->announce(WorkerStatus::finished);
+    link = {};
+    expect_mean_of_ranks(group, *reducer);
+  }));
+}
+
+TEST_CASE("without a link, all-reduces of a group open one for all of them") {
+  CHECK_NOTHROW(local::run(3, [](const Group& group) {
+    const auto first = group.open_reducer(sizeof(double), {});
+    const auto link = GroupImpl::of(group).latest_link();
+    const auto second = group.open_reducer(sizeof(double), {});
+    testing::expect(GroupImpl::of(group).latest_link() == link, "each has a link of its own");
+    expect_mean_of_ranks(group, *first);
+    expect_mean_of_ranks(group, *second);
+  }));
+}
+
+TEST_CASE("an all-reduce ends when a worker of its link has failed") {
+  for (const bool is_peer_of_worker : {false, true}) {
+    try {
+      local::run(3, [&](const Group& group) {
+        const std::optional<Link> link =
+            is_peer_of_worker ? std::optional(open_link(group)) : std::nullopt;
+        const auto reducer = group.open_reducer(sizeof(double), {});
+        if (group.rank() == 1 && link) link->peers->announce(WorkerStatus::failed);
+        if (group.rank() == 1) throw Error(ErrorKind::argument, "the root cause");
+        expect_mean_of_ranks(group, *reducer);
+      });
+      FAIL("it went on");
+    } catch (const Error& error) {
+      CHECK_THAT(error.what(), ContainsSubstring("the root cause"));
+    }
+  }
 }
 
 namespace {

@@ -81,8 +81,6 @@ struct ExchangeOptions {
   /// worker that has died. May be empty.
   std::function<bool(int rank)> has_ended{};
   std::stop_token stop{};  ///< ends waits with Error(peer_failed)
-  /// Rises with progress that other links see. Waits do not expire while it rises. May be empty.
-  std::function<std::uint64_t()> activity{};
   /// The number by which messages and events name that rank. Empty: its rank.
   std::function<int(int rank)> number_of{};
   LogSink log;

@@ -19,13 +19,6 @@ void PeerWaiter::log(LogLevel level, const std::string& text) const {
   if (options_.log) options_.log(level, text);
 }
 
-/// Includes the progress that other links see.
-PeerState PeerWaiter::own() const {
-  PeerState own = heartbeat_->own();
-  if (options_.activity) own.activity += options_.activity();
-  return own;
-}
-
 int PeerWaiter::named(int worker) const {
   return options_.number_of ? options_.number_of(worker) : worker;
 }
@@ -58,7 +51,8 @@ bool PeerWaiter::is_suspect(int worker, std::int64_t round) {
 PeerWaiter::Outcome PeerWaiter::check(int worker, std::string_view operation, std::int64_t round) {
   heartbeat_->board()->require_mirror(worker);
   const WorkerStatus status = state_of(heartbeat_->board()->header(worker)).status;
-  if (has_ended(status)) return Outcome::finished;
+  // After this worker's own end, all-reduces alone wait: those of others go on as well.
+  if (has_ended(status) && !has_ended(heartbeat_->own().status)) return Outcome::finished;
   if (status == WorkerStatus::failed) {
     fail(ErrorKind::peer_failed, "{}: worker {} stops in round {} because worker {} failed",
          operation, own_name(), round, named(worker));
@@ -83,7 +77,7 @@ PeerWaiter::Outcome PeerWaiter::wait_until(int worker, const std::function<bool(
 PeerWaiter::Outcome PeerWaiter::wait_longer(int worker, const std::function<bool()>& ready,
                                             std::string_view operation, std::int64_t round) {
   WorkerHeader& header = heartbeat_->board()->header(worker);
-  membership::ProgressDeadline deadline(options_.deadline, own());
+  membership::ProgressDeadline deadline(options_.deadline, heartbeat_->own());
   Seconds notice = slow_notice;
   for (int attempts = 0;; ++attempts) {
     const std::uint32_t seen = header.signal.count.load(std::memory_order_seq_cst);
@@ -92,7 +86,7 @@ PeerWaiter::Outcome PeerWaiter::wait_longer(int worker, const std::function<bool
     if (outcome != Outcome::ready) return outcome;
     require(!options_.stop.stop_requested(), ErrorKind::peer_failed, "{}: worker {} has stopped",
             operation, own_name());
-    const PeerState now = own();
+    const PeerState now = heartbeat_->own();
     if (deadline.expired(now)) {
       fail(ErrorKind::deadline,
            "{}: worker {} waited {:.1f} s for worker {} in round {} (it has finished {}), {:.1f} s "

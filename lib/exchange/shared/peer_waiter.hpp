@@ -29,7 +29,6 @@ class PeerWaiter {
   }
 
  private:
-  PeerState own() const;
   int named(int worker) const;
   int own_name() const { return named(heartbeat_->rank()); }
   bool is_suspect(int worker, std::int64_t round);

@@ -22,6 +22,8 @@ class SlotPeers : public Peers, public Results {
   SlotPeers(const SlotPeers&) = delete;
   SlotPeers& operator=(const SlotPeers&) = delete;
 
+  const std::shared_ptr<Heartbeat>& heartbeat() const { return heartbeat_; }
+
   PeerState peer(int worker) const override;
   bool is_suspect(int worker) const override;
   Seconds suspect_after(int worker) const override;
