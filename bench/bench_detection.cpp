@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <set>
 
-#include "membership/failure_detector.hpp"
+#include "membership/liveness.hpp"
 #include "ranks.hpp"
 
 using namespace fast;

@@ -5,7 +5,7 @@
 
 #include "exchange/device/staged.hpp"
 #include "exchange/shared/slot_peers.hpp"
-#include "membership/datagrams.hpp"
+#include "membership/gossip.hpp"
 
 namespace fast {
 

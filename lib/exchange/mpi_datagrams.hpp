@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "membership/datagrams.hpp"
+#include "membership/gossip.hpp"
 #include "mpi/messages.hpp"
 
 namespace fast::exchange {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "exchange/collective/all_reduce.hpp"
-#include "exchange/device/window_reads.hpp"
+#include "exchange/device/stamped_reads.hpp"
 #include "exchange/group_impl.hpp"
 #include "exchange/mpi_datagrams.hpp"
 #include "exchange/remote/remote_mirror.hpp"

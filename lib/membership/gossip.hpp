@@ -1,15 +1,30 @@
-// How ranks of different hosts learn of each other's records.
+// How ranks of different hosts learn of each other's records: by short messages.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <span>
 #include <vector>
 
-#include "membership/datagrams.hpp"
-#include "membership/record_board.hpp"
+#include "membership/records.hpp"
 
 namespace fast::membership {
+
+/// Short messages to ranks of other hosts, beside the exchange.
+///
+/// All of one length, in any order, and none is certain to arrive. Used by one thread. No call
+/// blocks.
+class Datagrams {
+ public:
+  virtual ~Datagrams() = default;
+  /// False if nothing was sent: the previous one to that rank is still under way, or the rank
+  /// cannot be reached any more.
+  virtual bool send(int rank, std::span<const std::byte> datagram) = 0;
+  /// Takes a datagram that has arrived. False if there is none.
+  virtual bool receive(std::span<std::byte> datagram) = 0;
+};
 
 /// Sends copies of all records to one rank of another host at a time, drawn at random: what one
 /// rank knows, all know after about log N sends of each. Does nothing on one host. Nothing blocks.

@@ -18,7 +18,7 @@
 #include <optional>
 #include <utility>
 
-#include "membership/record_board.hpp"
+#include "membership/records.hpp"
 
 namespace fast::membership {
 

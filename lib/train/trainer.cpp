@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "exchange/open_coordinator.hpp"
-#include "membership/left_out.hpp"
+#include "membership/rank_map.hpp"
 #include "membership/run_agreement.hpp"
 #include "train/run/resume.hpp"
 #include "train/run/run_end.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "membership/failure_detector.hpp"
+#include "membership/liveness.hpp"
 
 namespace fast::worker {
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "exchange/group_impl.hpp"
-#include "membership/failure_detector.hpp"
+#include "membership/liveness.hpp"
 
 namespace fast::worker {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "exchange/group_impl.hpp"
-#include "membership/failure_detector.hpp"
+#include "membership/liveness.hpp"
 
 namespace fast::worker {
 namespace {

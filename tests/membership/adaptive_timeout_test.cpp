@@ -1,4 +1,4 @@
-#include "membership/adaptive_timeout.hpp"
+#include "membership/liveness.hpp"
 
 #include <algorithm>
 #include <fast/core/random.hpp>

@@ -1,5 +1,5 @@
 // Time passes only with calls of Heartbeat::beat().
-#include "membership/failure_detector.hpp"
+#include "membership/liveness.hpp"
 
 #include <deque>
 #include <fast/core/memory.hpp>

@@ -1,4 +1,4 @@
-#include "membership/left_out.hpp"
+#include "membership/rank_map.hpp"
 
 #include "membership/hall.hpp"
 #include "support/catch.hpp"

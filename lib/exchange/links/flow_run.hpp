@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "exchange/links/link_trials.hpp"
+#include "exchange/links/link_measurement.hpp"
 #include "mpi/messages.hpp"
 
 namespace fast::exchange {

@@ -1,14 +1,41 @@
-// Finds the figures of links by trials.
+// Finds the figures of links by trials: messages whose times tell what a link can do.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <fast/exchange/measured_links.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "exchange/links/host_pairs.hpp"
-#include "exchange/links/link_trials.hpp"
-
 namespace fast::exchange {
+
+/// A message, and an empty one back. At most one flow has the same two ranks in this order.
+struct Flow {
+  std::int32_t from = 0, to = 0;
+  std::uint64_t size_bytes = 1;
+};
+
+struct TrialTimes {
+  /// By flow: seconds from the beginning of each message to its answer.
+  std::vector<std::vector<double>> seconds;
+  double total_s = 0;  ///< of the trial
+};
+
+class LinkTrials {
+ public:
+  virtual ~LinkTrials() = default;
+  /// All flows at the same time; each `count` times, one message after the other. Throws
+  /// Error(deadline) that names those who do not answer.
+  virtual TrialTimes run(const std::vector<Flow>& flows, int count) = 0;
+};
+
+using HostPairs = std::vector<std::pair<int, int>>;
+
+/// At most so many rounds of pairs of hosts. The pairs of a round are disjoint, and no pair is in
+/// two rounds. If there are enough rounds, each two hosts are a pair (circle method of
+/// tournaments); else the rounds are spread evenly over the tournament.
+std::vector<HostPairs> host_pairs(int hosts, int most_rounds);
 
 /// Used once. Decides by the times of the trials only.
 class LinkMeasurement {

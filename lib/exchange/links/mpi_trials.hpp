@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "exchange/links/link_trials.hpp"
+#include "exchange/links/link_measurement.hpp"
 #include "mpi/messages.hpp"
 
 namespace fast::exchange {
@@ -22,9 +22,9 @@ class MpiTrials final : public LinkTrials {
   ~MpiTrials() override;
 
   TrialTimes run(const std::vector<Flow>& flows, int count) override;
-  /// ExitReports serve_trials() everywhere, which returns these bytes.
+  /// Ends serve_trials() everywhere, which returns these bytes.
   void finish(std::string_view bytes);
-  /// ExitReports it with this error.
+  /// Ends it with this error.
   void give_up(std::string_view error);
 
  private:

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/leak_until_exit.hpp"
-#include "exchange/remote/pull/header_fetch.hpp"
+#include "exchange/remote/pull/remote_reads.hpp"
 #include "exchange/remote/pull/snapshot_read.hpp"
 
 namespace fast::exchange {

@@ -1,4 +1,5 @@
-// The tasks that a worker's own thread waits for and the background thread of remote edges runs.
+// Requests of a worker's own thread to workers of other hosts: the thread waits, and the background
+// thread of remote edges runs them.
 #pragma once
 
 #include <condition_variable>
@@ -8,11 +9,31 @@
 #include <mutex>
 #include <vector>
 
-#include "exchange/remote/remote_task.hpp"
 #include "exchange/shared/slot_board.hpp"
 
 namespace fast::exchange {
 
+/// A single request to a worker of another host.
+///
+/// Used by the background thread of remote edges; its result is read when it has ended.
+class RemoteTask {
+ public:
+  explicit RemoteTask(int worker) : worker_(worker) {}
+  virtual ~RemoteTask() = default;
+  int worker() const { return worker_; }
+
+  /// Takes the next step without blocking. True when something has moved. `is_followed`: a
+  /// replicator keeps the worker's status in its mirror, and the task does not.
+  virtual bool advance(bool is_followed) = 0;
+  virtual bool ended() const = 0;
+  /// True when MPI does not use the task's memory any more.
+  virtual bool released() = 0;
+
+ private:
+  int worker_;
+};
+
+/// The requests that are waited for.
 class RemoteTasks {
  public:
   explicit RemoteTasks(std::shared_ptr<const SlotBoard> board) : board_(std::move(board)) {}

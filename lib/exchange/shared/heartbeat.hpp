@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "exchange/shared/slot_board.hpp"
-#include "membership/failure_detector.hpp"
+#include "membership/liveness.hpp"
 
 namespace fast::exchange {
 

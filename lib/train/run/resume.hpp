@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "membership/record_board.hpp"
+#include "membership/records.hpp"
 #include "train/run/run_plan.hpp"
 #include "train/run/run_state.hpp"
 

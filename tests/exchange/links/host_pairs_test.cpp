@@ -1,4 +1,4 @@
-#include "exchange/links/host_pairs.hpp"
+#include "exchange/links/link_measurement.hpp"
 
 #include <set>
 

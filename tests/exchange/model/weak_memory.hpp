@@ -140,7 +140,7 @@ struct Fences {
   }
 };
 
-/// In a thread: what a reader of the program may rely on. ExitReports the exploration if it is
+/// In a thread: what a reader of the program may rely on. Ends the exploration if it is
 /// false.
 void demand(bool holds, const std::string& what);
 /// In a thread: waits, in a loop, until `holds` is true.

@@ -1,9 +1,8 @@
-#include "exchange/remote/pull/chunked_read.hpp"
+#include "exchange/remote/pull/remote_reads.hpp"
 
 #include <cstring>
 #include <numeric>
 
-#include "exchange/remote/pull/header_read.hpp"
 #include "exchange/two_hosts.hpp"
 
 using namespace fast;

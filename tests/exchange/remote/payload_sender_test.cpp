@@ -1,10 +1,9 @@
 // Rank 0 sends, rank 1 receives.
-#include "exchange/remote/messages/payload_sender.hpp"
+#include "exchange/remote/messages/sending.hpp"
 
 #include <cstring>
 
 #include "exchange/pair.hpp"
-#include "exchange/remote/messages/frame_sender.hpp"
 #include "support/catch.hpp"
 #include "support/mpi_main.hpp"
 

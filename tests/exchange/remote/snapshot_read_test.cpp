@@ -1,6 +1,6 @@
 #include "exchange/remote/pull/snapshot_read.hpp"
 
-#include "exchange/remote/pull/header_fetch.hpp"
+#include "exchange/remote/pull/remote_reads.hpp"
 #include "exchange/shared/slot_peers.hpp"
 #include "exchange/two_hosts.hpp"
 

@@ -2,9 +2,8 @@
 // its header again.
 #pragma once
 
-#include "exchange/remote/pull/chunked_read.hpp"
-#include "exchange/remote/pull/header_read.hpp"
 #include "exchange/remote/pull/pull_plan.hpp"
+#include "exchange/remote/pull/remote_reads.hpp"
 #include "exchange/remote/replicator.hpp"
 
 namespace fast::exchange {

@@ -5,10 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "exchange/remote/pull/chunked_read.hpp"
-#include "exchange/remote/pull/header_read.hpp"
 #include "exchange/remote/pull/pull_plan.hpp"
-#include "exchange/remote/remote_task.hpp"
+#include "exchange/remote/pull/remote_reads.hpp"
+#include "exchange/remote/remote_tasks.hpp"
 
 namespace fast::exchange {
 

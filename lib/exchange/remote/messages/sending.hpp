@@ -1,15 +1,50 @@
-// Sends one long payload to one reader, in parts.
+// How frames and long payloads are sent to a reader on another host.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "exchange/remote/messages/frame.hpp"
 #include "exchange/remote/messages/send_buffers.hpp"
 #include "exchange/remote/throttle.hpp"
 #include "mpi/messages.hpp"
 
 namespace fast::exchange {
 
+/// Sends frames to one reader, a few at a time.
+///
+/// Frames are synchronous sends, so that no message is left in MPI at the end. Several are under
+/// way at a time, because the answer to each waits behind the data in the other direction.
+class FrameSender {
+ public:
+  static constexpr std::size_t most_under_way = 4;
+
+  FrameSender(RemoteEdges& edges, const mpi::Messages& messages, int reader);
+
+  /// True when another frame may be sent.
+  bool is_ready();
+  /// Sends the frame with this worker's counters and, after it, the payload.
+  void send(Frame frame, std::span<const std::byte> payload = {});
+  /// True when no frame is under way.
+  bool done();
+
+ private:
+  struct Message {
+    std::vector<std::byte> bytes;
+    mpi::Request request;
+  };
+
+  RemoteEdges& edges_;
+  const mpi::Messages& messages_;
+  int reader_;
+  std::array<Message, most_under_way> under_way_;
+  std::size_t next_ = 0;  ///< of these
+};
+
+/// Sends one long payload to one reader, in parts.
+///
 /// With MPICH, parts are sent without waiting for the earlier ones: an answer would wait behind the
 /// data in the other direction. With Open MPI, two are under way.
 class PayloadSender {

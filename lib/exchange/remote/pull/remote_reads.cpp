@@ -1,6 +1,23 @@
-#include "exchange/remote/pull/chunked_read.hpp"
+#include "exchange/remote/pull/remote_reads.hpp"
+
+#include <cstring>
+#include <fast/core/error.hpp>
 
 namespace fast::exchange {
+
+void HeaderRead::begin() {
+  std::memset(bytes_, 0, sizeof bytes_);
+  request_ = window_.get(worker_, 0, bytes_, sizeof bytes_);
+}
+
+/// MPICH may report a read as complete that a broken connection has not carried out.
+bool HeaderRead::test() {
+  if (!request_.test()) return false;
+  const bool is_whole = header().constant.magic.load(std::memory_order_relaxed) == board_magic;
+  require(is_whole, ErrorKind::mpi, "MPI_Rget: the header of worker {} did not arrive", worker_);
+  return true;
+}
+
 namespace {
 
 constexpr std::size_t chunks_at_once = 4;
@@ -47,6 +64,21 @@ bool ChunkedRead::abandon() {
   size_bytes_ = requested_;
   std::erase_if(chunks_, [](Chunk& chunk) { return chunk.request.test(); });
   return chunks_.empty();
+}
+
+bool HeaderFetch::advance(bool is_followed) {
+  if (state_ == State::idle) {
+    header_.begin();
+    state_ = State::looking;
+    return true;
+  }
+  if (state_ == State::ended || !header_.test()) return false;
+  mirror_.merge(header_.header());
+  mirror_.set_reduced(reduced_of(header_.header()));
+  mirror_.set_seen_status(status_of(header_.header()));
+  if (!is_followed) mirror_.set_status(status_of(header_.header()));
+  state_ = State::ended;
+  return true;
 }
 
 }  // namespace fast::exchange
