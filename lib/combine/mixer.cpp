@@ -144,6 +144,21 @@ void Mixer::combine(const Neighborhood& neighborhood, const algorithm::RoundInfo
                   .next = next});
 }
 
+bool Mixer::combine(BlockSources& sources, const algorithm::RoundInfo& info,
+                    const MutablePayload* next) {
+  const Neighborhood& neighborhood = sources.neighborhood();
+  look_at(neighborhood);
+  finish_combine({.kind = Pass::Kind::combine,
+                  .info = info,
+                  .own = neighborhood.own,
+                  .neighborhood = &neighborhood,
+                  .sources = &sources,
+                  .next = next});
+  if (!sources.are_whole()) return false;
+  if (sources.are_arriving()) layout().scatter(next->data);
+  return true;
+}
+
 void Mixer::gather(const Neighborhood& neighborhood) {
   look_at(neighborhood);
   gathered_from_ = neighborhood.workers;

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "combine/block_sources.hpp"
 #include "combine/message_scalars.hpp"
 #include "combine/model_memory.hpp"
 #include "combine/neighborhood.hpp"
@@ -28,6 +29,7 @@ struct Pass {
   algorithm::RoundInfo info;
   Payload own;
   const Neighborhood* neighborhood = nullptr;  ///< pulls are computed from these
+  BlockSources* sources = nullptr;             ///< of `neighborhood`, where it may change
   bool gathered = false;                       ///< pulls are those that Kind::gather left
   const Payload* pull = nullptr;               ///< pull 0 is given
   const MutablePayload* next = nullptr;
@@ -69,8 +71,13 @@ class Mixer {
   /// publication if given.
   void combine(const Neighborhood& neighborhood, const algorithm::RoundInfo& info,
                const MutablePayload* next);
-  /// The same in two halves, for memory that may change while it is read: gather() changes nothing
-  /// but scratch and may be repeated; combine_gathered() then uses what it left.
+  /// The same for rules that only average, over host memory, where the sources' payloads may arrive
+  /// or change meanwhile. False if what was read does not count: a payload has not come, and the
+  /// weights are as before; or a neighbor has gone on without this worker.
+  bool combine(BlockSources& sources, const algorithm::RoundInfo& info, const MutablePayload* next);
+  /// The same in two halves, for all other rules and memory that may change while it is read:
+  /// gather() changes nothing but scratch and may be repeated; combine_gathered() then uses what it
+  /// left.
   void gather(const Neighborhood& neighborhood);
   void combine_gathered(const Payload& own, const algorithm::RoundInfo& info,
                         const MutablePayload* next);

@@ -66,6 +66,14 @@ struct HostMixer::SegmentSweep {
   const bool keeps_own = mixer.keeps_own_ && !plain;
   const PartUpdate<T>* const update =
       pass.kind == Pass::Kind::combine ? mixer.update<T>() : nullptr;
+  /// Above staleness 0, a block is read before anything is written.
+  const bool may_change = pass.sources != nullptr && pass.sources->may_change();
+  /// A rule that only averages, over slots that kernels read and write as they are.
+  const bool fused = traits.plain_average && !is_buffer && pass.kind == Pass::Kind::combine &&
+                     pass.neighborhood != nullptr && pass.next != nullptr && !guarded_reads &&
+                     (plain ? std::is_same_v<Stored, T>
+                            : std::is_same_v<Stored, float> && piece.kind == codec::Kind::bf16 &&
+                                  !mixer.codec_.stochastic && !may_change);
   const bool first_alone = is_buffer || (pass.kind == Pass::Kind::weights && !mixer.sums_);
   const int vectors = first_alone ? 1 : traits.messages.vectors;
   alignas(cache_line_bytes) T current_scratch[block_elements];
@@ -78,13 +86,31 @@ struct HostMixer::SegmentSweep {
       : mixer(owner), pass(of_pass), piece(over) {}
 
   void run() {
-    if (whole_at_once()) return;
     for (std::size_t first = 0; first < segment.element_count; first += block_elements) {
       const std::size_t count = std::min(block_elements, segment.element_count - first);
-      algorithm::Block<T> block = prepare(first, count);
+      algorithm::Block<T> block = begin(first, count);
+      if (fused && !may_change) {
+        read(first + count, [&] { average(block, first); });
+        continue;
+      }
+      read(first + count, [&] { prepare(block, first); });
+      if (fused) {
+        add_pull(block, first);
+        continue;
+      }
       apply(block, first);
       if (pass.next != nullptr) emit(block, first);
     }
+  }
+
+  /// Calls `compute`, which reads the neighbors' payloads as far as `end`, until it has read them
+  /// whole.
+  template <class ComputeBlock>
+  void read(std::size_t end, const ComputeBlock& compute) {
+    if (pass.sources == nullptr) return compute();
+    const bool in_order = !sparse && !selected && vectors == 1;
+    pass.sources->read(in_order ? piece.offset_bytes + piece.code_bytes(end) : whole_payload,
+                       compute);
   }
 
   void note(bool finite) { mixer.finite_ = mixer.finite_ && finite; }
@@ -94,53 +120,44 @@ struct HostMixer::SegmentSweep {
     return reinterpret_cast<T*>(buffer.data() + mixer.widening_ * segment.offset_bytes) + first;
   }
 
-  /// Plain averages need no blocks where a kernel reads and writes slots as they are.
-  bool whole_at_once() {
-    const bool fits = traits.plain_average && !is_buffer && pass.kind == Pass::Kind::combine &&
-                      pass.neighborhood != nullptr && pass.next != nullptr && !guarded_reads;
-    if (!fits) return false;
-    if constexpr (std::is_same_v<Stored, T>) {
-      if (plain) return average_slots<T>();
-    }
-    if constexpr (std::is_same_v<Stored, float>) {
-      if (piece.kind == codec::Kind::bf16 && !mixer.codec_.stochastic) {
-        return average_slots<BFloat16>();
-      }
-    }
-    return false;
-  }
-
   template <class InSlot>
-  bool average_slots() {
-    std::vector<const InSlot*> values;
-    for (const Payload& payload : pass.neighborhood->payloads) {
-      values.push_back(at<InSlot>(payload, 0, piece.offset_bytes));
-    }
-    const std::vector<T> weights(pass.neighborhood->weights.begin(),
-                                 pass.neighborhood->weights.end());
+  void average_slots(T* current, std::size_t first, std::size_t count) {
+    thread_local std::vector<const InSlot*> values;
+    thread_local std::vector<T> weights;
+    values.clear();
+    for (const Payload& payload : pass.neighborhood->payloads)
+      values.push_back(at<InSlot>(payload, 0, piece.offset_bytes) + first);
+    weights.assign(pass.neighborhood->weights.begin(), pass.neighborhood->weights.end());
     InSlot* next = reinterpret_cast<InSlot*>(pass.next->vector(0) + piece.offset_bytes);
     const InSlot* own = at<InSlot>(pass.own, 0, piece.offset_bytes);
-    const std::size_t all = segment.element_count;
-    if constexpr (std::is_same_v<InSlot, T>) {
-      if (update != nullptr && !*update) {
-        note(mixing::average(static_cast<T*>(nullptr), next, own, values, weights, all));
-        return true;
-      }
-      for (std::size_t first = 0; update != nullptr && first < all; first += block_elements) {
-        const std::size_t count = std::min(block_elements, all - first);
-        note(mixing::average(updated(own, first, count), next + first, own + first, values, weights,
-                             count));
-        for (const InSlot*& value : values) value += count;
-      }
-      if (update != nullptr) return true;
-    }
-    note(mixing::average(model(0), next, own, values, weights, all));
-    return true;
+    note(mixing::average(current, next + first, own + first, values, weights, count));
   }
 
-  /// What the optimizer makes of a block of the weights in `own`.
-  T* updated(const T* own, std::size_t first, std::size_t count) {
-    std::copy_n(own + first, count, current_scratch);
+  /// While payloads arrive, the weights stay as they are, and the next slot alone is written.
+  void average(const algorithm::Block<T>& block, std::size_t first) {
+    T* current = block.current;
+    if (pass.sources != nullptr && pass.sources->are_arriving())
+      current = std::copy_n(block.current, block.count, current_scratch) - block.count;
+    if constexpr (std::is_same_v<Stored, float>) {
+      if (!plain) return average_slots<BFloat16>(current, first, block.count);
+    }
+    if constexpr (std::is_same_v<Stored, T>) average_slots<T>(current, first, block.count);
+  }
+
+  /// The same with a pull that has been read. Rounds as apply() does.
+  void add_pull(const algorithm::Block<T>& block, std::size_t first) {
+    alignas(cache_line_bytes) static constexpr T zero[block_elements]{};
+    static constexpr T one{1};
+    const T* const pull = block.pull[0];
+    T* const next = reinterpret_cast<T*>(pass.next->vector(0) + piece.offset_bytes);
+    note(mixing::average(block.current, next + first, zero, {&pull, 1}, {&one, 1}, block.count));
+  }
+
+  /// What the optimizer makes of a block of the weights in the worker's own slot. Null: it leaves
+  /// them as they are.
+  T* updated(std::size_t first, std::size_t count) {
+    if (fused && !may_change && !*update) return nullptr;
+    std::copy_n(at<T>(pass.own, 0, piece.offset_bytes) + first, count, current_scratch);
     if (*update) (*update)(piece.first + first, {current_scratch, count});
     return current_scratch;
   }
@@ -222,15 +239,15 @@ struct HostMixer::SegmentSweep {
     for (std::size_t e = 0; e < count; ++e) out[e] -= static_cast<T>(near.owed_weight) * own[e];
   }
 
-  algorithm::Block<T> prepare(std::size_t first, std::size_t count) {
+  /// A block's weights, after the optimizer's step, and the rule's state.
+  algorithm::Block<T> begin(std::size_t first, std::size_t count) {
     algorithm::Block<T> block;
     block.first = piece.first + first;
     block.count = count;
     block.info = pass.info;
     block.info.parameters = mixer.layout().parameter_count();
     if constexpr (std::is_same_v<Stored, T>) {
-      if (update != nullptr)
-        block.current = updated(at<T>(pass.own, 0, piece.offset_bytes), first, count);
+      if (update != nullptr) block.current = updated(first, count);
     }
     if (update == nullptr)
       block.current = const_cast<T*>(load(model(first), current_scratch, count));
@@ -240,9 +257,13 @@ struct HostMixer::SegmentSweep {
     for (int k = 0; k < vectors; ++k) {
       block.payload[static_cast<std::size_t>(k)] = payload_scratch[static_cast<std::size_t>(k)];
     }
+    return block;
+  }
+
+  /// Own messages and pulls, in scratch.
+  void prepare(algorithm::Block<T>& block, std::size_t first) {
     if (republishes()) mixer.algorithm_->apply(algorithm::Sweep::publish, block);
     for (int k = 0; k < vectors; ++k) prepare_vector(block, k, first);
-    return block;
   }
 
   /// The worker's own message is what publish() makes of the same weights and state.

@@ -9,7 +9,35 @@ namespace {
 
 constexpr int most_passes = 3;
 
-/// Staleness 0: published slots do not change before this worker has completed the round.
+/// Rules that only average, over host memory, at any staleness.
+class AveragingCombiner final : public Combiner {
+ public:
+  explicit AveragingCombiner(const Context& context) : Combiner(context) {}
+
+  bool reads_early() const override {
+    const WorkerConfig& setting = worker_.setting;
+    return setting.exact() && setting.fused() && setting.shape.scalars == 0 &&
+           setting.options.codec.kind == codec::Kind::identity && !worker_.mixer.takes_updates() &&
+           combine::BlockSources::may_arrive(worker_.mixer.layout());
+  }
+  bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
+               const algorithm::RoundInfo& info) override {
+    const bool fused = worker_.setting.fused();
+    const MutablePayload next = fused ? acquire() : MutablePayload{};
+    WorkerStats& stats = worker_.progress.stats;
+    const PhaseTimer timer(worker_, Phase::mix, stats.mix_s);
+    combine::BlockSources sources(worker_.exchange, arrivals, round.row, info.round,
+                                  worker_.setting.exact());
+    const bool counts = worker_.mixer.combine(sources, info, fused ? &next : nullptr);
+    stats.rejected += sources.rejected();
+    stats.wait_s += sources.waited_s();
+    stats.mix_s -= sources.waited_s();
+    return counts;
+  }
+};
+
+/// Other rules at staleness 0: published slots do not change before this worker has completed the
+/// round.
 class ExactCombiner final : public Combiner {
  public:
   explicit ExactCombiner(const Context& context) : Combiner(context) {}
@@ -17,11 +45,7 @@ class ExactCombiner final : public Combiner {
   bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                const algorithm::RoundInfo& info) override {
     const bool fused = worker_.setting.fused();
-    MutablePayload next;
-    if (fused) {
-      const PhaseTimer timer(worker_, Phase::wait, worker_.progress.stats.wait_s);
-      next = worker_.exchange.acquire();
-    }
+    const MutablePayload next = fused ? acquire() : MutablePayload{};
     const double epoch = std::max(least_epoch_, memory_.epoch_after(arrivals, round));
     const bool restarts = epoch != worker_.mixer.scalars().epoch();
     if (restarts) worker_.mixer.restart(epoch);
@@ -39,8 +63,8 @@ class ExactCombiner final : public Combiner {
   }
 };
 
-/// Staleness above 0: a slot may be written to while it is read. What was read is checked, and read
-/// again, at most three times, before it is used.
+/// Other rules above staleness 0: a slot may be written to while it is read. What was read is
+/// checked, and read again, at most three times, before it is used.
 class OptimisticCombiner final : public Combiner {
  public:
   explicit OptimisticCombiner(const Context& context) : Combiner(context) {}
@@ -49,7 +73,7 @@ class OptimisticCombiner final : public Combiner {
                const algorithm::RoundInfo& info) override {
     const double epoch = gather(arrivals, round, info.round);
     const bool fused = worker_.setting.fused();
-    const MutablePayload next = fused ? worker_.exchange.acquire() : MutablePayload{};
+    const MutablePayload next = fused ? acquire() : MutablePayload{};
     if (epoch != worker_.mixer.scalars().epoch()) {
       worker_.mixer.restart(epoch);  // the next round takes the sums of the new epoch, too
       return true;
@@ -97,7 +121,14 @@ class OptimisticCombiner final : public Combiner {
 
 }  // namespace
 
+MutablePayload Combiner::acquire() {
+  const PhaseTimer timer(worker_, Phase::wait, worker_.progress.stats.wait_s);
+  return worker_.exchange.acquire();
+}
+
 std::unique_ptr<Combiner> make_combiner(const Context& context) {
+  if (context.setting.traits.plain_average && !context.options().accelerator)
+    return std::make_unique<AveragingCombiner>(context);
   if (context.setting.exact()) return std::make_unique<ExactCombiner>(context);
   return std::make_unique<OptimisticCombiner>(context);
 }

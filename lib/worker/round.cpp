@@ -8,14 +8,6 @@
 namespace fast::worker {
 namespace {
 
-bool only_averages(const Context& worker) {
-  const WorkerConfig& setting = worker.setting;
-  return setting.exact() && setting.traits.plain_average && setting.fused() &&
-         setting.shape.scalars == 0 && !setting.options.accelerator &&
-         setting.options.codec.kind == codec::Kind::identity &&
-         combine::PlainAverage::fits(worker.mixer.layout());
-}
-
 bool any_arriving(const std::vector<Arrival>& arrivals) {
   return std::any_of(arrivals.begin(), arrivals.end(),
                      [](const Arrival& arrival) { return arrival.arriving != 0; });
@@ -28,9 +20,7 @@ Round::Round(const Context& context, RoundPlan& plan, LagDetector& lag, Publishe
       plan_(plan),
       lag_(lag),
       publisher_(publisher),
-      combiner_(make_combiner(context)) {
-  if (only_averages(worker_)) average_.emplace(worker_.exchange, worker_.mixer.memory());
-}
+      combiner_(make_combiner(context)) {}
 
 void Round::begin() {
   if (worker_.setting.before_step() && worker_.setting.exact()) {
@@ -48,12 +38,14 @@ bool Round::run(const algorithm::RoundInfo& info) {
   const bool published = std::exchange(worker_.progress.published_early, false);
   if (!worker_.setting.before_step() && !published) publisher_.publish(info);
   const auto round = plan_.at(info.round);
-  std::vector<Arrival> arrivals = fetch(info.round, averages());
+  std::vector<Arrival> arrivals = fetch(info.round, combiner_->reads_early());
   const bool arriving = any_arriving(arrivals);
-  if (!arriving || !average(arrivals, round->row)) {
-    if (arriving) arrivals = fetch(info.round, false);  // whole
-    if (!combine(arrivals, *round, known(info, *round))) return false;
+  bool made = combine(arrivals, *round, known(info, *round));
+  if (!made && arriving) {
+    arrivals = fetch(info.round, false);  // whole
+    made = combine(arrivals, *round, known(info, *round));
   }
+  if (!made) return false;
   count_reads(arrivals, round->row);
   const bool sent = worker_.progress.sent;  // what the neighbors read in this round
   commit(info);
@@ -73,30 +65,17 @@ std::vector<Arrival> Round::fetch(std::int64_t round, bool early) {
   return early ? worker_.exchange.fetch_early(round) : worker_.exchange.fetch(round);
 }
 
-bool Round::average(std::vector<Arrival>& arrivals, const MixingRow& row) {
-  WorkerStats& stats = worker_.progress.stats;
-  MutablePayload next;
-  {
-    const PhaseTimer timer(worker_, Phase::wait, stats.wait_s);
-    next = worker_.exchange.acquire();
-  }
-  double both_s = 0;  // the average counts its waits apart
-  const PhaseTimer timer(worker_, Phase::mix, both_s);
-  return average_->run(arrivals, row, next, {stats.wait_s, stats.mix_s});
-}
-
 bool Round::combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                     const algorithm::RoundInfo& info) {
   const bool all_there =
       worker_.setting.exact() && std::all_of(arrivals.begin(), arrivals.end(), is_present);
   if (!all_there && !lag_.keeps_up(arrivals)) return false;
-  return averages() ? average(arrivals, round.row) : combiner_->combine(arrivals, round, info);
+  return combiner_->combine(arrivals, round, info);
 }
 
 void Round::commit(const algorithm::RoundInfo& info) {
   const auto at = Clock::now();
-  if (worker_.setting.fused())
-    require_finite(worker_, averages() ? average_->is_finite() : worker_.mixer.is_finite());
+  if (worker_.setting.fused()) require_finite(worker_, worker_.mixer.is_finite());
   {
     const PhaseTimer timer(worker_, Phase::commit, worker_.progress.commit_s);
     worker_.exchange.complete(info.round + 1);

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "combine/plain_average.hpp"
 #include "worker/combiner.hpp"
 #include "worker/lag_detector.hpp"
 #include "worker/publisher.hpp"
@@ -34,9 +32,6 @@ class Round {
   std::vector<Arrival> fetch(std::int64_t round, bool early);
   /// With what the rule is to know of the topology.
   algorithm::RoundInfo known(algorithm::RoundInfo info, const RoundPlan::Round& round);
-  bool average(std::vector<Arrival>& arrivals, const MixingRow& row);
-  /// Without a Combiner.
-  bool averages() const { return average_ && !worker_.mixer.takes_updates(); }
   void commit(const algorithm::RoundInfo& info);
   void report_read(const Arrival& arrival, std::int64_t age) const;
   void count_reads(const std::vector<Arrival>& arrivals, const MixingRow& row);
@@ -47,7 +42,6 @@ class Round {
   LagDetector& lag_;
   Publisher& publisher_;
   std::unique_ptr<Combiner> combiner_;
-  std::optional<combine::PlainAverage> average_;  ///< where the rule and the model allow it
 };
 
 }  // namespace fast::worker

@@ -14,10 +14,12 @@ struct WorkerStats {
   double mix_s = 0;              ///< in the averaging pass
   std::int64_t reads = 0;        ///< neighbors' publications combined
   std::int64_t fresh_reads = 0;  ///< of these, not combined before
-  std::int64_t rejected = 0;     ///< passes repeated because a neighbor's slot changed meanwhile
+  /// Reads repeated because a neighbor's slot changed meanwhile: of blocks of the model in
+  /// rules that only average, else of the whole model.
+  std::int64_t rejected = 0;
   std::int64_t skipped = 0;  ///< neighbors left out of a round: torn thrice, suspect or finished
   /// Combined publications by age: how many rounds behind one's own; negative ages count as 0, the
-  /// last bin takes the rest.
+  /// last bin takes the rest. Of several publications of a neighbor in a round, the oldest counts.
   std::array<std::int64_t, 16> ages{};
   std::int64_t rejoined = 0;  ///< times that the worker caught up by adopting neighbors' weights
   /// Of a spare that has taken a seat: the rounds that count as made when it began, and those that

@@ -1,8 +1,11 @@
-// The slot protocol (lib/exchange/shared/slot_protocol.hpp, the same code) under a weak memory
-// model. Each memory order and fence is weakened in turn: those that matter must be missed.
+// The slot protocol (lib/exchange/shared/slot_protocol.hpp, the same code) and the block loop of
+// plain averages (lib/combine/block_sources.hpp) under a weak memory model. Each memory order and
+// fence is weakened in turn: those that matter must be missed.
 #include <algorithm>
+#include <array>
 #include <map>
 
+#include "combine/block_sources.hpp"
 #include "exchange/model/weak_memory.hpp"
 #include "exchange/shared/slot_protocol.hpp"
 #include "support/catch.hpp"
@@ -137,6 +140,78 @@ void add_writer(Part& part, std::size_t publications, std::size_t waits_for) {
     part.writer.stages.push_back(publishes(part, number, waits_for));
 }
 
+/// What the block loop uses of an exchange, as SlotReader does it. A payload's address stands for
+/// its publication.
+class ModelExchange final : public fast::Exchange {
+ public:
+  ModelExchange(const Part& part, bool exact) : part_(part), exact_(exact) {}
+
+  std::vector<fast::Arrival> fetch(std::int64_t round) override {
+    const auto found =
+        exchange::find_publication(part_.publication, exact_, [&](Value first, Value last) {
+          return exact_ ? first <= round && round <= last : last >= round;
+        });
+    wait_until(found.has_value());
+    fast::Arrival arrival;
+    arrival.round = exact_ ? round : found->last;
+    arrival.first = found->first;
+    arrival.sequence = found->sequence;
+    arrival.payload.data = &addresses[found->sequence];
+    return {arrival};
+  }
+  bool is_intact(const fast::Arrival& arrival) const override {
+    const auto holds = exact_ ? exchange::still_holds<Fences, decltype(part_.publication)>
+                              : exchange::still_holds_unwaited<Fences, decltype(part_.publication)>;
+    return holds(part_.publication, arrival.sequence, arrival.first);
+  }
+  fast::Payload published() const override { return {}; }
+  static std::uint64_t sequence_at(const std::byte* address) {
+    return static_cast<std::uint64_t>(address - addresses.data());
+  }
+
+  fast::MutablePayload acquire() override { return {}; }
+  void publish(std::int64_t, bool) override {}
+  std::uint64_t sequence() const override { return 0; }
+  void complete(std::int64_t) override {}
+
+ private:
+  static inline const std::array<std::byte, 8> addresses{};
+  const Part& part_;
+  bool exact_;
+};
+
+/// Averages one round in two blocks, of a word each. Keeps the publications that the blocks are of,
+/// 0 where the neighbor was left out.
+Values averages_blocks(const Part& part, Value round, bool exact) {
+  ModelExchange neighbor(part, exact);
+  const fast::MixingRow row{0.5, {0}, {0.5}};
+  std::vector<fast::Arrival> arrivals = neighbor.fetch(round);
+  fast::combine::BlockSources sources(neighbor, arrivals, row, round, exact);
+  Values used;
+  for (const auto* words : {&part.low, &part.high}) {
+    std::vector<Later> value;
+    std::uint64_t sequence = 0;
+    sources.read(1, [&] {
+      value.clear();
+      sequence = 0;
+      if (sources.neighborhood().payloads.empty()) return;
+      sequence = ModelExchange::sequence_at(sources.neighborhood().payloads.front().data);
+      value.push_back((*words)[sequence % exchange::slot_count].load_later());
+    });
+    const Value read = value.empty() ? 0 : value.front().get();
+    demand(read == static_cast<Value>(sequence),
+           "another publication than the one of the round was accepted");
+    used.push_back(read);
+  }
+  demand(sources.are_whole(), "a read was rejected though its writer waits");
+  const bool present = is_present(arrivals.front());
+  demand(present == (used[1] != 0), "the state of the neighbor is wrong");
+  demand(!present || used[0] <= used[1], "a block is older than the one before");
+  demand(!present || publication_of(arrivals.front().round) == used[0],
+         "the round that is reported is not the oldest");
+  return used;
+}
+
 using Weakened = std::set<Site>;
 
 Outcomes newest(const Weakened& weakened) {
@@ -171,6 +246,30 @@ Outcomes overtaken(const Weakened& weakened) {
   for (const Value round : {0, 1, 2, 4})
     reader.stages.emplace_back(
         [&part, round](const Values& kept) { return reads_round(part, kept, round); });
+  return explore({part.writer, reader}, weakened);
+}
+
+/// The block loop, of a writer that does not wait.
+Outcomes blocks(const Weakened& weakened) {
+  Part part;
+  add_writer(part, 4, 0);
+  Thread reader;
+  reader.stages.emplace_back([&part](const Values&) { return averages_blocks(part, 0, false); });
+  return explore({part.writer, reader}, weakened);
+}
+
+/// The block loop, of a writer that waits.
+Outcomes exact_blocks(const Weakened& weakened) {
+  Part part;
+  add_writer(part, 4, 1);
+  Thread reader;
+  for (const Value round : {0, 1, 2}) {
+    reader.stages.emplace_back([&part, round](const Values&) {
+      Values used = averages_blocks(part, round, true);
+      exchange::acknowledge(part.consumed[0], round + 1);
+      return used;
+    });
+  }
   return explore({part.writer, reader}, weakened);
 }
 
@@ -224,6 +323,29 @@ TEST_CASE("a reader that is overtaken is told so, one that is not reads its roun
   CHECK(ends_with({4, 0}));   // reads all rounds
   CHECK(ends_with({4, 2}));   // comes late for rounds 0 and 1
   CHECK(ends_with({-1, 4}));  // sees nothing
+}
+
+TEST_CASE("the block loop uses whole blocks alone, at any staleness") {
+  const Outcomes all = blocks({});
+  INFO(all.states << " states");
+  CHECK(all.violation == "");
+  const auto ends_with = [&](const Values& reader) {
+    return std::any_of(all.ends.begin(), all.ends.end(),
+                       [&](const std::vector<Values>& end) { return end[1] == reader; });
+  };
+  CHECK(ends_with({1, 1}));
+  CHECK(ends_with({1, 3}));  // two publications in one round
+  CHECK(ends_with({2, 4}));
+  const Outcomes waited = exact_blocks({});
+  INFO(waited.states << " states of a writer that waits");
+  CHECK(waited.violation == "");
+  CHECK(waited.ends == std::set<std::vector<Values>>{{{}, {2, 2}}});
+}
+
+TEST_CASE("the block loop needs the fence of the writer and that of its check") {
+  CHECK(fault_of(blocks, {"begin_writing: fence"}) == another);
+  CHECK(fault_of(blocks, {"still_holds: fence"}) == another);
+  CHECK(fault_of(blocks, {"find_publication: load sequence"}) == another);
 }
 
 TEST_CASE("each of these orders is needed alone") {

@@ -38,7 +38,7 @@ class FakeGroup final : public GroupImpl {
 
 /// Own slots are real; what neighbors publish is `arrivals`, and each call of fetch() takes the
 /// first of them off while there are more.
-class FakeExchange final : public Exchange {
+class FakeExchange : public Exchange {
  public:
   struct Slot {
     std::vector<double> values, weights;

@@ -10,6 +10,7 @@
 
 #include "support/golden.hpp"
 #include "support/rules.hpp"
+#include "worker/scenarios/whole_blocks.hpp"
 
 namespace fast::testing {
 namespace {
@@ -171,8 +172,8 @@ void coded_messages_do_not_tear(const Group& group) {
       const double slack = 0.1 * group.size();
       expect(x[0] > 1 - slack && x[0] < group.size() + slack, "values stay in range");
       // Equal elements have equal codes; only the last group, of another length, may be coded anew.
-      const auto equal = [&](float other) { return std::abs(other - x[0]) < 1e-4F; };
-      expect(std::ranges::all_of(x, equal), fmt::format("{}: no torn value is combined", codec));
+      expect(has_whole_blocks(std::span<const float>(x), 1e-4F),
+             fmt::format("{}: no torn value is combined", codec));
     }
   }
 }

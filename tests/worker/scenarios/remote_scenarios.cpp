@@ -9,6 +9,7 @@
 
 #include "support/golden.hpp"
 #include "worker/quick.hpp"
+#include "worker/scenarios/whole_blocks.hpp"
 
 namespace fast::testing {
 namespace {
@@ -82,8 +83,7 @@ void no_remote_path_tears(const Group& group) {
       worker.step([&] {
         for (double& value : x) value += 1;
       });
-      const bool whole = std::ranges::all_of(x, [&](double other) { return other == x[0]; });
-      expect(whole, "no torn value is combined");
+      expect(has_whole_blocks(std::span<const double>(x)), "no torn value is combined");
     }
     worker.await_finish();
   }

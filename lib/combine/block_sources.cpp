@@ -1,0 +1,98 @@
+#include "combine/block_sources.hpp"
+
+#include <algorithm>
+#include <fast/core/memory.hpp>
+
+#include "core/stopwatch.hpp"
+#include "exchange/shared/seqlock.hpp"
+
+namespace fast::combine {
+namespace {
+
+constexpr int most_reads = 3;
+constexpr std::size_t part_bytes = std::size_t{1} << 20;  ///< waited for at once
+
+bool is_arriving(const Arrival& arrival) { return is_present(arrival) && arrival.arriving != 0; }
+
+}  // namespace
+
+BlockSources::BlockSources(Exchange& exchange, std::vector<Arrival>& arrivals, const MixingRow& row,
+                           std::int64_t round, bool exact)
+    : exchange_(exchange),
+      oldest_(arrivals),
+      newest_(arrivals),
+      row_(row),
+      round_(round),
+      exact_(exact),
+      arriving_(std::any_of(arrivals.begin(), arrivals.end(), is_arriving)) {
+  list();
+}
+
+/// Results wait in the next slot, which has them as they are. The thread sanitizer does not know
+/// the reads of kernels.
+bool BlockSources::may_arrive(const ParameterLayout& layout) {
+  const auto& segments = layout.segments();
+  return !guarded_reads &&
+         std::all_of(segments.begin(), segments.end(), [](const Segment& segment) {
+           return segment.role == Role::parameter && size_bytes(segment.dtype) >= sizeof(float);
+         });
+}
+
+void BlockSources::list() {
+  near_ = {exchange_.published(), {}, {}, {}, row_.self};
+  for (std::size_t k = 0; k < newest_.size(); ++k) {
+    if (!is_present(newest_[k])) continue;
+    near_.workers.push_back(newest_[k].worker);
+    near_.payloads.push_back(newest_[k].payload);
+    near_.weights.push_back(row_.weights[k]);
+  }
+}
+
+/// False if a payload does not come.
+bool BlockSources::await(std::size_t bytes) {
+  if (bytes <= there_ || !comes_) return comes_;
+  const Stopwatch watch(waited_s_);
+  there_ = bytes == whole_payload ? bytes : round_up(bytes, part_bytes);
+  comes_ = std::all_of(newest_.begin(), newest_.end(), [this](Arrival& arrival) {
+    return !is_arriving(arrival) || exchange_.await(arrival, there_);
+  });
+  return comes_;
+}
+
+bool BlockSources::is_torn(const Arrival& arrival) const {
+  return is_present(arrival) && !exchange_.is_intact(arrival);
+}
+
+bool BlockSources::any_torn() const {
+  return std::any_of(newest_.begin(), newest_.end(),
+                     [this](const Arrival& arrival) { return is_torn(arrival); });
+}
+
+/// True if the latest read of a block counts.
+bool BlockSources::counts() {
+  if (any_torn()) {
+    renew();
+    return false;
+  }
+  begun_ = true;
+  reads_ = 1;
+  return true;
+}
+
+/// Fetches the payloads that have changed, or leaves these neighbors out.
+void BlockSources::renew() {
+  const Stopwatch watch(waited_s_);
+  ++rejected_;
+  const bool again = reads_++ < most_reads;
+  const std::vector<Arrival> newer = again ? exchange_.fetch(round_) : std::vector<Arrival>{};
+  for (std::size_t k = 0; k < newest_.size(); ++k) {
+    if (!is_torn(newest_[k])) continue;
+    if (again) newest_[k] = newer[k];
+    if (!again) newest_[k].state = Arrival::State::torn;
+    if (!begun_) oldest_[k] = newest_[k];
+    oldest_[k].state = newest_[k].state;
+  }
+  list();
+}
+
+}  // namespace fast::combine

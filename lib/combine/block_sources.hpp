@@ -1,0 +1,89 @@
+// The payloads of a round's neighbors, read block by block while they may still arrive or change.
+#pragma once
+
+#include <fast/core/layout.hpp>
+#include <fast/exchange/exchange.hpp>
+#include <fast/mixing/weights.hpp>
+
+#include <cstdint>
+#include <vector>
+
+#include "combine/neighborhood.hpp"
+
+namespace fast::combine {
+
+/// One object serves one round of a rule that only averages.
+///
+/// Above staleness 0, a block counts if no payload changed while the block was read. Otherwise the
+/// payloads that changed are fetched again, and the block is read again: blocks of one round may
+/// come from different publications of a neighbor. A neighbor whose payload changed during three
+/// reads of a block is left out of that block and of all later ones.
+///
+/// At staleness 0, the writers wait for this worker, so that a change is an exception. Payloads
+/// that are still arriving from other hosts are read as far as they have come. All blocks count, or
+/// none of them, which is known at the end.
+class BlockSources {
+ public:
+  /// `arrivals` are those of fetch_early(round), `row` has the weights W_ij in their order. Keeps
+  /// references. At the end `arrivals` are what was used: the oldest publication of each neighbor,
+  /// with the neighbor's latest state. `exact`: the staleness bound is 0.
+  BlockSources(Exchange& exchange, std::vector<Arrival>& arrivals, const MixingRow& row,
+               std::int64_t round, bool exact);
+
+  /// True if payloads of models of that layout may be read while they arrive.
+  static bool may_arrive(const ParameterLayout& layout);
+
+  /// The neighbors that are present now, and their weights.
+  const Neighborhood& neighborhood() const { return near_; }
+  /// True if a block may be read again, or if the payloads were not whole at the beginning. What is
+  /// computed may then not replace the weights before read() returns, or before are_whole().
+  bool may_change() const { return !exact_; }
+  bool are_arriving() const { return arriving_; }
+
+  /// Calls `compute`, which reads every payload's vector 0 as far as `bytes` from its beginning,
+  /// and calls it again if a payload changed meanwhile (above staleness 0). Blocks until that much
+  /// of the payloads has arrived. If one does not come, `compute` is not called any more.
+  template <class Compute>
+  void read(std::size_t bytes, const Compute& compute) {
+    if (exact_) {
+      if (!arriving_ || await(bytes)) compute();
+      return;
+    }
+    do {
+      compute();
+    } while (!counts());
+  }
+  /// After all blocks: blocks until all payloads are there. False if one does not come, or if what
+  /// was read of one was not whole: its writer has gone on without this worker.
+  bool are_whole() { return !exact_ || (await(whole_payload) && !any_torn()); }
+
+  /// Reads of blocks that did not count.
+  std::int64_t rejected() const { return rejected_; }
+  /// Seconds in which this object waited for neighbors.
+  double waited_s() const { return waited_s_; }
+
+ private:
+  bool await(std::size_t bytes);
+  bool counts();
+  bool is_torn(const Arrival& arrival) const;
+  bool any_torn() const;
+  void renew();
+  void list();
+
+  Exchange& exchange_;
+  std::vector<Arrival>& oldest_;
+  std::vector<Arrival> newest_;  ///< in use
+  const MixingRow& row_;
+  std::int64_t round_;
+  bool exact_;
+  Neighborhood near_;
+  bool arriving_;
+  std::size_t there_ = 0;  ///< bytes of every payload
+  bool comes_ = true;      ///< every payload that was arriving, so far
+  bool begun_ = false;     ///< a block counts
+  int reads_ = 1;          ///< of the present block
+  std::int64_t rejected_ = 0;
+  double waited_s_ = 0;
+};
+
+}  // namespace fast::combine
