@@ -1,8 +1,32 @@
 #include "exchange/shared/worker_header.hpp"
 
-#include "exchange/shared/futex.hpp"
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
 
 namespace fast::exchange {
+namespace {
+
+// std::atomic::wait is private to a process, so the system call is used directly. Its word must
+// have 32 bits.
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+/// Returns when woken, when `word` differs from `expected`, or after `limit`, less than
+/// a second.
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                std::chrono::nanoseconds limit) {
+  const timespec timeout{0, limit.count()};
+  syscall(SYS_futex, &word, FUTEX_WAIT, expected, &timeout, nullptr, 0);
+}
+
+void futex_wake_all(std::atomic<std::uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace
 
 void WorkerHeader::merge_activity(std::uint64_t activity) {
   std::uint64_t known = life.activity.load(std::memory_order_relaxed);

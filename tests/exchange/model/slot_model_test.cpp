@@ -140,7 +140,7 @@ void add_writer(Part& part, std::size_t publications, std::size_t waits_for) {
     part.writer.stages.push_back(publishes(part, number, waits_for));
 }
 
-/// What the block loop uses of an exchange, as SlotReader does it. A payload's address stands for
+/// What the block loop uses of an exchange, as SlotExchange does it. A payload's address stands for
 /// its publication.
 class ModelExchange final : public fast::Exchange {
  public:

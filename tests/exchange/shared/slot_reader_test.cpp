@@ -1,5 +1,4 @@
-#include "exchange/shared/slot_reader.hpp"
-
+// How SlotExchange reads.
 #include <fast/core/error.hpp>
 
 #include "exchange/writer_and_reader.hpp"
@@ -51,15 +50,20 @@ namespace {
 struct BothWays : WriterAndReader {
   using WriterAndReader::WriterAndReader;
   static RoundEdges both(std::int64_t /*round*/) { return {{0}, {0}}; }
-  SlotReader other{pair.board, testing::Pair::reader_rank, both, reader_waits, bound};
+  SlotExchange other{pair.heartbeat(testing::Pair::reader_rank), both, quick()};
 
+  /// The payload does not matter.
+  void publish_other(std::int64_t round) {
+    if (other.sequence() == 0) other.acquire();
+    other.publish(round);
+  }
   /// Worker 0 has made all rounds below that.
   void complete(std::int64_t rounds) const {
     acknowledge(pair.board->header(testing::Pair::writer_rank).reading.consumed, rounds);
   }
   Arrival::State state_in(std::int64_t round) {
-    other.before_publication(round);
-    return other.fetch(round, false).front().state;
+    publish_other(round);
+    return other.fetch(round).front().state;
   }
 };
 
@@ -79,13 +83,13 @@ TEST_CASE("a neighbor that completes the round after this worker's publication t
   BothWays pair(0);
   pair.publish(0);
   pair.publish(1);
-  pair.other.before_publication(0);
+  pair.publish_other(0);
   pair.complete(1);
-  CHECK(pair.other.fetch(0, false).front().state == Arrival::State::present);
+  CHECK(pair.other.fetch(0).front().state == Arrival::State::present);
   CHECK(pair.other.look(0, 0) == Arrival::State::present);
   pair.complete(2);
-  pair.other.before_publication(1);
-  CHECK(pair.other.fetch(1, false).front().state == Arrival::State::missed);
+  pair.publish_other(1);
+  CHECK(pair.other.fetch(1).front().state == Arrival::State::missed);
 }
 
 TEST_CASE("a source that does not read this worker may be ahead of it") {
@@ -93,7 +97,8 @@ TEST_CASE("a source that does not read this worker may be ahead of it") {
   for (std::int64_t round = 0; round < 3; ++round) pair.publish(round);
   acknowledge(pair.pair.board->header(testing::Pair::writer_rank).reading.consumed, 3);
   for (std::int64_t round = 0; round < 3; ++round) {
-    pair.reader.before_publication(round);
+    pair.reader.acquire();
+    pair.reader.publish(round);
     CHECK(pair.fetch(round).state == Arrival::State::present);
   }
 }
@@ -102,10 +107,10 @@ TEST_CASE("a reader that has left this worker out and has finished takes no part
   BothWays pair(0);
   pair.complete(5);
   pair.writer_peers.announce(WorkerStatus::finished);
-  pair.other.before_publication(3);
+  pair.publish_other(3);
   CHECK(pair.other.look(0, 3) == Arrival::State::finished);
   pair.complete(3);
-  pair.other.before_publication(3);
+  pair.publish_other(3);
   pair.complete(4);
   CHECK(pair.other.look(0, 3) == Arrival::State::present);
 }

@@ -1,5 +1,4 @@
-#include "exchange/shared/slot_writer.hpp"
-
+// How SlotExchange publishes.
 #include <fast/core/error.hpp>
 
 #include "exchange/writer_and_reader.hpp"
@@ -27,5 +26,5 @@ TEST_CASE("above staleness 0 a writer never waits") {
 
 TEST_CASE("a publication without a payload before it is refused") {
   WriterAndReader pair(0);
-  CHECK_THROWS_WITH(pair.writer.publish(0, false), Catch::Matchers::Contains("call acquire()"));
+  CHECK_THROWS_WITH(pair.writer.publish(0), Catch::Matchers::Contains("call acquire()"));
 }

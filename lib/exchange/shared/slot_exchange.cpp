@@ -1,6 +1,9 @@
-#include "exchange/shared/slot_reader.hpp"
+#include "exchange/shared/slot_exchange.hpp"
 
 #include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/mixing/kernels.hpp>
+#include <utility>
 
 #include "core/saturate.hpp"
 
@@ -24,23 +27,77 @@ Arrival::State arrival_state_of(PeerWaiter::Outcome outcome) {
 
 }  // namespace
 
-SlotReader::SlotReader(std::shared_ptr<const SlotBoard> board, int rank, EdgePlan plan,
-                       PeerWaiter& waiter, std::int64_t staleness)
-    : board_(std::move(board)),
-      rank_(rank),
+SlotExchange::SlotExchange(const std::shared_ptr<Heartbeat>& heartbeat, EdgePlan plan,
+                           const ExchangeOptions& options)
+    : board_(heartbeat->board()),
+      rank_(heartbeat->rank()),
       plan_(std::move(plan)),
-      waiter_(waiter),
-      staleness_(staleness),
+      waiter_(heartbeat, options),
+      staleness_(options.staleness),
       last_read_(static_cast<std::size_t>(board_->workers())),
       absent_(static_cast<std::size_t>(board_->workers())) {}
 
-bool SlotReader::is_recent(std::int64_t first, std::int64_t last, std::int64_t round) const {
+void SlotExchange::wait_for_readers(const Rounds& rounds) {
+  for (std::int64_t round = std::max<std::int64_t>(rounds.first, 0); round <= rounds.last;
+       ++round) {
+    for (const int reader : plan_(round).destinations) {
+      const auto& consumed = board_->header(reader).reading.consumed;
+      waiter_.wait(
+          reader, [&] { return has_consumed(consumed, round); }, "waiting for a reader", round);
+    }
+  }
+}
+
+MutablePayload SlotExchange::acquire() {
+  const std::uint64_t next = sequence_ + 1;
+  if (!acquired_) {
+    if (exact()) wait_for_readers(rounds_[next % slot_count]);
+    begin_writing(board_->round(rank_, next));
+    acquired_ = true;
+  }
+  return board_->payload(rank_, next);
+}
+
+void SlotExchange::note_readers_ahead(std::int64_t round) {
+  if (!exact() || round < 0) return;
+  ahead_.clear();
+  for (const int reader : plan_(round).destinations)
+    if (has_completed(reader, round)) ahead_.push_back(reader);
+}
+
+void SlotExchange::publish(std::int64_t round, bool with_weights) {
+  note_readers_ahead(round);
+  WorkerHeader& header = board_->header(rank_);
+  if (std::exchange(acquired_, false)) {
+    publish_acquired(round, with_weights);
+  } else {
+    require(
+        sequence_ > 0, ErrorKind::internal,
+        "publish: worker {} has published nothing yet, round {} needs a payload; call acquire() "
+        "before",
+        rank_, round);
+    extend_publication(header.publication, sequence_, round);
+  }
+  rounds_[sequence_ % slot_count].last = round;
+  header.note_progress();
+  header.notify();
+}
+
+void SlotExchange::publish_acquired(std::int64_t round, bool with_weights) {
+  ++sequence_;
+  rounds_[sequence_ % slot_count].first = round;
+  mixing::stream_fence();
+  board_->has_weights(rank_, sequence_).store(with_weights ? 1 : 0, std::memory_order_relaxed);
+  store_publication(board_->header(rank_).publication, sequence_, round, round);
+}
+
+bool SlotExchange::is_recent(std::int64_t first, std::int64_t last, std::int64_t round) const {
   if (exact()) return first <= round && round <= last;
   return staleness_ == unbounded_staleness || last >= round - staleness_;
 }
 
 /// Finds the publication of exactly `round`, or the newest one if it is recent enough.
-bool SlotReader::find(Arrival& arrival, std::int64_t round) const {
+bool SlotExchange::find(Arrival& arrival, std::int64_t round) const {
   const auto found = find_publication(
       board_->header(arrival.worker).publication, exact(),
       [&](std::int64_t first, std::int64_t last) { return is_recent(first, last, round); });
@@ -52,19 +109,15 @@ bool SlotReader::find(Arrival& arrival, std::int64_t round) const {
   return true;
 }
 
-bool SlotReader::is_published(int worker, std::uint64_t sequence) const {
-  return exchange::is_published(board_->header(worker).publication, sequence);
-}
-
 /// Finds the round's publication on its way into a mirror.
-bool SlotReader::find_arriving(Arrival& arrival, std::int64_t round) const {
+bool SlotExchange::find_arriving(Arrival& arrival, std::int64_t round) const {
   const auto& arriving = board_->header(arrival.worker).arriving;
   const std::uint64_t version = arriving.version.load(std::memory_order_acquire);
   const std::uint64_t sequence = arriving.sequence.load(std::memory_order_acquire);
   const std::int64_t first = arriving.first.load(std::memory_order_acquire);
   const std::int64_t until = arriving.until.load(std::memory_order_acquire);
   const bool arrives = version % 2 == 0 && first <= round && round <= until &&
-                       !is_published(arrival.worker, sequence);
+                       !is_published(board_->header(arrival.worker).publication, sequence);
   if (!arrives || arriving.version.load(std::memory_order_acquire) != version) return false;
   arrival.payload = read_only(board_->payload(arrival.worker, sequence));
   arrival.round = round;
@@ -75,14 +128,14 @@ bool SlotReader::find_arriving(Arrival& arrival, std::int64_t round) const {
 }
 
 /// True when a payload that was arriving has been published.
-bool SlotReader::has_arrived(const Arrival& arrival) const {
-  if (!is_published(arrival.worker, arrival.sequence)) return false;
+bool SlotExchange::has_arrived(const Arrival& arrival) const {
+  if (!is_published(board_->header(arrival.worker).publication, arrival.sequence)) return false;
   const auto first = board_->round(arrival.worker, arrival.sequence).load();
   const auto until = board_->until(arrival.worker, arrival.sequence).load();
   return first == arrival.first && arrival.round <= until;
 }
 
-bool SlotReader::await(Arrival& arrival, std::size_t bytes) {
+bool SlotExchange::await(Arrival& arrival, std::size_t bytes) {
   if (arrival.arriving == 0) return true;
   const auto& arriving = board_->header(arrival.worker).arriving;
   const std::size_t before_data = board_->layout().data_offset();
@@ -102,41 +155,35 @@ bool SlotReader::await(Arrival& arrival, std::size_t bytes) {
   return outcome == PeerWaiter::Outcome::ready && !replaced;
 }
 
-bool SlotReader::has_completed(int worker, std::int64_t round) const {
+bool SlotExchange::has_completed(int worker, std::int64_t round) const {
   return has_consumed(board_->header(worker).reading.consumed, round);
 }
 
-void SlotReader::before_publication(std::int64_t round) {
-  if (!exact() || round < 0) return;
-  ahead_.clear();
-  for (const int reader : plan_(round).destinations)
-    if (has_completed(reader, round)) ahead_.push_back(reader);
-}
-
 /// A source that does not read this worker may be ahead of it.
-bool SlotReader::has_left_out(int source, const RoundEdges& edges) const {
+bool SlotExchange::has_left_out(int source, const RoundEdges& edges) const {
   return contains(ahead_, source) && contains(edges.destinations, source);
 }
 
 /// True if it has completed a later round for which it would have needed a publication of this
 /// worker, which has published for `round` and not yet for the next one.
-bool SlotReader::goes_on_alone(int source, std::int64_t round) const {
+bool SlotExchange::goes_on_alone(int source, std::int64_t round) const {
   const std::int64_t needed = saturating_sum<std::int64_t>(round + 1, staleness_);
   return has_completed(source, needed) && contains(plan_(needed).destinations, source);
 }
 
-std::vector<Arrival> SlotReader::fetch(std::int64_t round, bool early) {
+std::vector<Arrival> SlotExchange::fetch_all(std::int64_t round, bool early) {
   const RoundEdges edges = plan_(round);
   std::vector<Arrival> arrivals;
   arrivals.reserve(edges.sources.size());
   for (const int source : edges.sources) {
-    arrivals.push_back(fetch(source, edges, round, early && exact()));
+    arrivals.push_back(fetch_from(source, edges, round, early));
     absent_[static_cast<std::size_t>(source)] = !is_present(arrivals.back());
   }
   return arrivals;
 }
 
-Arrival SlotReader::fetch(int source, const RoundEdges& edges, std::int64_t round, bool early) {
+Arrival SlotExchange::fetch_from(int source, const RoundEdges& edges, std::int64_t round,
+                                 bool early) {
   Arrival arrival;
   arrival.worker = source;
   bool missed = has_left_out(source, edges);
@@ -156,7 +203,7 @@ Arrival SlotReader::fetch(int source, const RoundEdges& edges, std::int64_t roun
 /// nothing to check, and the edges of later rounds may still change. Above 0, a publication that
 /// was left out once stays so: its worker may have finished, and its status may still be on its
 /// way. The last publication of a worker that has left is combined once, not again and again.
-void SlotReader::note_read(Arrival& arrival, std::int64_t round) {
+void SlotExchange::note_read(Arrival& arrival, std::int64_t round) {
   auto& last = last_read_[static_cast<std::size_t>(arrival.worker)];
   arrival.fresh = arrival.sequence > last;
   last = std::max(last, arrival.sequence);
@@ -169,14 +216,14 @@ void SlotReader::note_read(Arrival& arrival, std::int64_t round) {
     arrival.state = Arrival::State::missed;
 }
 
-Arrival::State SlotReader::look(int source, std::int64_t round) {
+Arrival::State SlotExchange::look(int source, std::int64_t round) {
   const Arrival::State state =
       arrival_state_of(waiter_.check(source, "looking at a neighbor", round));
   const bool took_part = exact() && has_completed(source, round) && !contains(ahead_, source);
   return took_part ? Arrival::State::present : state;
 }
 
-void SlotReader::complete(std::int64_t rounds) {
+void SlotExchange::complete(std::int64_t rounds) {
   WorkerHeader& header = board_->header(rank_);
   acknowledge(header.reading.consumed, rounds);
   header.reading.progress.store(rounds, std::memory_order_release);
@@ -184,7 +231,7 @@ void SlotReader::complete(std::int64_t rounds) {
   header.notify();
 }
 
-bool SlotReader::is_intact(const Arrival& arrival) const {
+bool SlotExchange::is_intact(const Arrival& arrival) const {
   const auto& publication = board_->header(arrival.worker).publication;
   return exact() ? still_holds(publication, arrival.sequence, arrival.first)
                  : still_holds_unwaited(publication, arrival.sequence, arrival.first);
