@@ -5,8 +5,8 @@
 #include <fast/exchange/group.hpp>
 #include <set>
 
-#include "exchange/collective/all_reduce.hpp"
-#include "exchange/device/stamped_reads.hpp"
+#include "exchange/collective/mpi_reducer.hpp"
+#include "exchange/device/window_reads.hpp"
 #include "exchange/group_impl.hpp"
 #include "exchange/mpi_datagrams.hpp"
 #include "exchange/remote/remote_mirror.hpp"

@@ -1,10 +1,9 @@
-// All-reduces over all workers of a group: over shared memory, or over MPI where there are several
+// All-reduces over all workers of a group, over shared memory; mpi_reducer.hpp has that between
 // hosts. Signs of life, failures and the progress of the workers come from a link of the group.
 #pragma once
 
 #include <fast/exchange/group.hpp>
 #include <fast/exchange/reducer.hpp>
-#include <fast/mpi/communicator.hpp>
 
 #include <functional>
 #include <memory>
@@ -76,26 +75,6 @@ class SlotReducer : public Reducer {
   int rank_;
   PeerWaiter waiter_;
   std::int64_t calls_ = 0;
-};
-
-/// Over any ranks: MPI_Iallreduce, with a wait that yields the core.
-class MpiReducer : public Reducer {
- public:
-  /// Collective. Calls that a failure leaves unfinished disturb no other call of `communicator`.
-  MpiReducer(const mpi::Communicator& communicator, ReducerLink link, Seconds deadline);
-  ~MpiReducer() override { link_.announce_failure(); }
-  MpiReducer(const MpiReducer&) = delete;
-  MpiReducer& operator=(const MpiReducer&) = delete;
-  void average(std::span<float> values) override { average_of(values); }
-  void average(std::span<double> values) override { average_of(values); }
-
- private:
-  template <class T>
-  void average_of(std::span<T> values);
-
-  mpi::Communicator communicator_;
-  ReducerLink link_;
-  Seconds deadline_;
 };
 
 }  // namespace fast::exchange

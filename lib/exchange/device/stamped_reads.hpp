@@ -1,4 +1,4 @@
-// Reads of images in the device memory of other hosts, by MPI.
+// Reads of images in the device memory of other hosts.
 #pragma once
 
 #include <memory>
@@ -9,21 +9,8 @@
 
 #include "exchange/device/image.hpp"
 #include "exchange/device/staged.hpp"
-#include "mpi/remote_window.hpp"
 
 namespace fast::exchange {
-
-/// Blocking reads by MPI.
-class WindowReads final : public RemoteReads {
- public:
-  explicit WindowReads(std::unique_ptr<mpi::RemoteWindow> window) : window_(std::move(window)) {}
-
-  bool read(int worker, std::size_t offset, void* to, std::size_t size_bytes,
-            const std::function<bool()>& goes_on) override;
-
- private:
-  std::unique_ptr<mpi::RemoteWindow> window_;
-};
 
 /// Reads an image and then the number of its publication: that tells whether the whole image is of
 /// that publication. Used by one thread.

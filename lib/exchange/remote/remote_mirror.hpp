@@ -10,7 +10,7 @@
 #include "exchange/remote/pull/kept_copy.hpp"
 #include "exchange/remote/remote_access.hpp"
 #include "exchange/remote/remote_tasks.hpp"
-#include "exchange/remote/replicators.hpp"
+#include "exchange/remote/replicator_factory.hpp"
 
 namespace fast::exchange {
 

@@ -1,6 +1,5 @@
-// The replicators of a worker's remote neighbors: made for each worker that this one reads or is
-// read by. When MPI fails on one edge, only that edge is given up: its worker shows no further sign
-// of life here and becomes a suspect.
+// The replicators of a worker's remote neighbors. When MPI fails on one edge, only that edge is
+// given up: its worker shows no further sign of life here and becomes a suspect.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,8 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "exchange/remote/messages/failure_news.hpp"
-#include "exchange/remote/remote_paths.hpp"
 #include "exchange/remote/replicator.hpp"
 
 namespace fast::exchange {
@@ -78,31 +75,6 @@ class Replicators {
 
   RemoteLog log_;
   std::vector<std::unique_ptr<Replicator>> live_, failed_;
-};
-
-/// Makes a replicator for each remote worker that this one reads or is read by.
-class ReplicatorFactory {
- public:
-  /// Adds to `replicators`. All arguments must outlive this object.
-  ReplicatorFactory(RemoteEdges& edges, const RemoteTransports& ways, Replicators& replicators,
-                    FailureNews& failures)
-      : edges_(edges), ways_(ways), replicators_(replicators), failures_(failures) {}
-
-  /// Follows the remote neighbors of the current round and of the next one.
-  void follow_neighbors();
-  /// Follows a worker that has sent a message before this worker's plan named it. Takes the news
-  /// that a worker has failed.
-  void accept_unsolicited();
-
- private:
-  void follow(int worker);
-
-  RemoteEdges& edges_;
-  const RemoteTransports& ways_;
-  Replicators& replicators_;
-  FailureNews& failures_;
-  std::int64_t round_ = -1;  ///< the latest one whose neighbors are followed
-  Clock::time_point looked_{};
 };
 
 }  // namespace fast::exchange

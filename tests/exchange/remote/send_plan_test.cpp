@@ -1,4 +1,4 @@
-#include "exchange/remote/messages/outgoing.hpp"
+#include "exchange/remote/messages/send_plan.hpp"
 
 #include "exchange/pair.hpp"
 #include "support/catch.hpp"
