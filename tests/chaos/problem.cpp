@@ -9,6 +9,8 @@
 #include <numeric>
 #include <thread>
 
+#include "worker/scenarios/whole_blocks.hpp"
+
 namespace chaos {
 namespace {
 
@@ -34,10 +36,10 @@ class Parabola : public Problem {
   }
   void find_gradients(const double* weights) override {
     torn_ = torn_ || differ({weights, x_.size()});
-    gradient_ = target(rank_) - weights[0];
   }
+  /// Blocks of a model may be of different publications, so each element has its own gradient.
   void update(std::span<double> weights) override {
-    for (double& value : weights) value += chaos::step * gradient_;
+    for (double& value : weights) value += chaos::step * (target(rank_) - value);
   }
   bool torn() const override { return torn_ || differ(x_); }
   double result() override {
@@ -45,13 +47,10 @@ class Parabola : public Problem {
   }
 
  private:
-  bool differ(std::span<const double> x) const {
-    return std::any_of(x.begin(), x.end(),
-                       [&](double value) { return !(std::abs(value - x[0]) <= slack_); });
-  }
+  bool differ(std::span<const double> x) const { return !testing::has_whole_blocks(x, slack_); }
 
   int rank_;
-  double slack_, gradient_ = 0;
+  double slack_;
   bool torn_ = false;
   std::vector<double> x_;
 };
