@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "seats/launch.hpp"
+#include "worker/scenarios/whole_blocks.hpp"
 
 namespace seats {
 namespace {
@@ -86,7 +87,7 @@ class Rank {
           },
           {.learning_rate = step});
       longest_s_ = std::max(longest_s_, Seconds(Clock::now() - began).count());
-      torn_ += std::any_of(x_.begin(), x_.end(), [&](double value) { return value != x_[0]; });
+      torn_ += !testing::has_whole_blocks(std::span<const double>(x_));
     }
     worker.await_finish();
     own_ = x_[0];
