@@ -252,7 +252,7 @@ TEST_CASE("an option without effect is refused") {
     check_refused(std::string("--platform fat_tree ") + option, "--platform sites");
   }
   check_refused("--absent 30", "--absent: without effect: nobody fails in this run");
-  check_refused("--suspect-after 2", "--suspect-after: without effect: nobody fails");
+  check_refused("--suspect-after 2", "--failure-timeout: without effect: nobody fails");
   CHECK(run("-n 2 --exchange ring --failures 1 --absent 30 --rounds 2").status == 0);
   CHECK(run("-n 2 --exchange ring --algorithm allreduce --rounds 2").status == 0);
   CHECK(run("-n 2 --exchange none --algorithm none --rounds 2").status == 0);
