@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Reference trajectories of rules that make local steps, in float64 NumPy: golden_outer.json, golden_extra.json.
+"""Reference trajectories of rules that make local steps, in float64 NumPy: golden_outer.json.gz,
+golden_extra.json.gz.
 
 Run:  tests/data/outer_oracle.py     (needs python3-numpy)
 
@@ -17,18 +18,19 @@ the list advances by exchange.  Rules that exchange in every round
 
 After every exchange of diloco, noloco, gasloc: theta = phi.  Parameters (letters of the formulas):
     period H, eta, beta, nesterov, fragments F, delay tau, alpha, gamma, a, p, consensus,
-    momentum: of the worker's own optimizer, as in golden.json; its buffer is never reset.
-golden_extra.json has cases with one of these keys:
+    momentum: of the worker's own optimizer, as in golden.json.gz; its buffer is never reset.
+golden_extra.json.gz has cases with one of these keys:
     codec    bf16 or fp16, of sparta: q_i is x_i rounded, x_i + sum_j W_ij (q_j - q_i) the entries that travel;
              int8, int4 or int2, of sparse_diloco: of the entries that travel, in groups of 256;
              bf16 or fp16, of gasloc_coded: of the differences to what all know
     steps    local steps of each worker in a round (one where it is absent): t counts rounds
 Cases of awc_gasloc have `sites`: the sizes with which the library makes the topology sites, `between`, whether a round
-is one between sites, and weights[(t - 1) % len(weights)] of round t. They are in golden_outer.json, without weights.
+is one between sites, and weights[(t - 1) % len(weights)] of round t. They are in golden_outer.json.gz, without weights.
 Extra keys of a case: `outer` (phi after the last round), `masks` (sparta: entries by round),
 `rates` (learning rate by round; then `lr` is the largest), `consensus` (a_t by round).
 """
 import copy
+import gzip
 import itertools
 import json
 import pathlib
@@ -698,7 +700,7 @@ def check_sites(log, list_of_cases):
 def check_conventions(log, path):
     """The old cases of local, awc and atc: what a round is, and how weights are counted."""
     done = 0
-    for old in json.load(open(path)):
+    for old in json.load(gzip.open(path)):
         if old["algorithm"] not in ("local", "awc", "atc", "none"):
             continue
         par = dict(old["parameters"])
@@ -753,7 +755,7 @@ if __name__ == "__main__":
     raw = list(cases())
     check_streaming(say)
     check_rules(say, raw)
-    check_conventions(say, data / "golden.json")
+    check_conventions(say, data / "golden.json.gz")
     extra = list(extra_cases())
     check_halves(say, extra)
     check_steps(say, extra)
@@ -762,8 +764,9 @@ if __name__ == "__main__":
     check_feedback(say)
     on_sites = list(site_cases())
     check_sites(say, on_sites)
-    for name, some in (("golden_outer.json", raw + on_sites), ("golden_extra.json", extra)):
+    for name, some in (("golden_outer.json.gz", raw + on_sites), ("golden_extra.json.gz", extra)):
         result = [run(case) for case in some]
         check_sensitive(say, result)
-        (data / name).write_text(json.dumps([for_library(case) for case in result]))
+        text = json.dumps([for_library(case) for case in result])
+        (data / name).write_bytes(gzip.compress(text.encode(), mtime=0))
         say(f"{len(result)} cases in {data / name}")

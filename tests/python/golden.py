@@ -1,4 +1,5 @@
-"""Golden trajectories (tests/data/golden.json) through the Python package."""
+"""Golden trajectories (tests/data/golden.json.gz) through the Python package."""
+import gzip
 import json
 import pathlib
 import tempfile
@@ -11,7 +12,7 @@ REPLACE_MOMENTUM = ("quasi_global_momentum", "decentlam")
 
 
 def cases():
-    return [case for name in ("golden.json", "golden_outer.json") for case in json.loads((DATA / name).read_text())]
+    return [case for name in ("golden.json.gz", "golden_outer.json.gz") for case in json.loads(gzip.decompress((DATA / name).read_bytes()))]
 
 
 def title(case):

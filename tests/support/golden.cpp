@@ -1,14 +1,17 @@
 #include "support/golden.hpp"
 
 #include <fmt/ranges.h>
+#include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fast/topology/schedules.hpp>
 #include <fast/worker/worker.hpp>
-#include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string>
 
 namespace fast::testing {
 
@@ -18,9 +21,21 @@ void expect(bool condition, std::string_view what) {
 
 namespace {
 
+std::string unpacked(const char* path) {
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path, "rb"), gzclose);
+  expect(file != nullptr, path);
+  std::string text;
+  std::array<char, 1 << 16> part;
+  int count = 0;
+  while ((count = gzread(file.get(), part.data(), part.size())) > 0) {
+    text.append(part.data(), static_cast<std::size_t>(count));
+  }
+  expect(count == 0, path);
+  return text;
+}
+
 void read_cases(const char* path, std::vector<GoldenCase>& cases) {
-  std::ifstream file(path);
-  const auto json = nlohmann::json::parse(file);
+  const auto json = nlohmann::json::parse(unpacked(path));
   const auto known = algorithm::names();
   for (const auto& entry : json) {
     GoldenCase c;
@@ -64,14 +79,14 @@ void read_cases(const char* path, std::vector<GoldenCase>& cases) {
 
 std::vector<GoldenCase> golden_cases() {
   std::vector<GoldenCase> cases;
-  read_cases(FAST_TEST_DATA "/golden.json", cases);
-  read_cases(FAST_TEST_DATA "/golden_outer.json", cases);
+  read_cases(FAST_TEST_DATA "/golden.json.gz", cases);
+  read_cases(FAST_TEST_DATA "/golden_outer.json.gz", cases);
   return cases;
 }
 
 std::vector<GoldenCase> extra_golden_cases() {
   std::vector<GoldenCase> cases;
-  read_cases(FAST_TEST_DATA "/golden_extra.json", cases);
+  read_cases(FAST_TEST_DATA "/golden_extra.json.gz", cases);
   return cases;
 }
 

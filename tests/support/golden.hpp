@@ -1,6 +1,7 @@
-// Golden trajectories: cases of tests/data/golden.json, golden_outer.json and golden_extra.json,
-// made by independent implementations in NumPy (see docs/reference/algorithms.md), run through the
-// real Worker. Checks throw, so that they may run on any thread or rank.
+// Golden trajectories: cases of tests/data/golden.json.gz, golden_outer.json.gz and
+// golden_extra.json.gz, made by independent implementations in NumPy (see
+// docs/reference/algorithms.md), run through the real Worker. Checks throw, so that they may run on
+// any thread or rank.
 #pragma once
 
 #include <fast/algorithm/rules.hpp>

@@ -127,13 +127,14 @@ class Perceptron final : public fast::Backend {
 
 }  // namespace
 
-const BackendEntry entries::eigen{[](const fast::nn::ModelSpec& spec, std::uint64_t seed,
-                         const fast::nn::BackendOptions&) -> std::unique_ptr<fast::Backend> {
-  fast::require(spec.name.starts_with("mlp"), fast::ErrorKind::argument,
-                "--backend eigen: it has no model {}; choose --model mlp or another backend",
-                spec.name);
-  fast::nn::Network<float> initial(spec, seed);
-  return std::make_unique<Perceptron>(initial.parameter_views());
-}};
+const BackendEntry entries::eigen{
+    [](const fast::nn::ModelSpec& spec, std::uint64_t seed,
+       const fast::nn::BackendOptions&) -> std::unique_ptr<fast::Backend> {
+      fast::require(spec.name.starts_with("mlp"), fast::ErrorKind::argument,
+                    "--backend eigen: it has no model {}; choose --model mlp or another backend",
+                    spec.name);
+      fast::nn::Network<float> initial(spec, seed);
+      return std::make_unique<Perceptron>(initial.parameter_views());
+    }};
 
 }  // namespace backends
