@@ -2,12 +2,12 @@
 // of f32 and of bf16. Every value is verified.
 #include <algorithm>
 #include <cmath>
-#include <fast/codec/block.hpp>
-#include <fast/codec/sparse.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/core/random.hpp>
 #include <fast/mixing/kernels.hpp>
+#include "codec/block.hpp"
+#include "codec/sparse.hpp"
 
 #include "report.hpp"
 

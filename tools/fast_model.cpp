@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
-#include <fast/nn/model_file.hpp>
+#include <fast/nn/model_spec.hpp>
 #include <fast/nn/onnx.hpp>
 #include <fast/train/checkpoint.hpp>
 #include <fast/train/safetensors.hpp>
@@ -12,12 +11,12 @@
 #include <optional>
 #include <string>
 #include <vector>
+#include "core/message.hpp"
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
-#include "core/say.hpp"
 #include "core/whole_file.hpp"
-#include "serve/noted_model.hpp"
+#include "saved_model.hpp"
 #include "train/checkpoint/run_directories.hpp"
 
 using namespace fast;

@@ -1,10 +1,10 @@
 // fast-trace: joins the timelines of a run's workers, and says where the time went.
 #include <fmt/format.h>
 #include <cstdio>
-#include <fast/core/message.hpp>
-#include <fast/observe/trace_files.hpp>
 #include <filesystem>
 #include <string>
+#include "core/message.hpp"
+#include "observe/trace_files.hpp"
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"

@@ -1,6 +1,6 @@
 #include "staleness.hpp"
 
-#include "worker/options/rows.hpp"
+#include "worker/worker_options.hpp"
 
 namespace tools {
 

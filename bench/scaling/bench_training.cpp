@@ -10,11 +10,11 @@
 #include <fast/data/load.hpp>
 #include <fast/data/loader.hpp>
 #include <fast/mpi/environment.hpp>
-#include <fast/nn/model_file.hpp>
+#include <fast/nn/model_spec.hpp>
 #include <fast/nn/network.hpp>
 #include <fast/nn/optimizer.hpp>
-#include <fast/train/learning_rate.hpp>
 #include <fast/train/model_metadata.hpp>
+#include <fast/train/trainer.hpp>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "mpi/messages.hpp"
+#include "mpi/request.hpp"
 #include "scaling/contender.hpp"
 
 namespace fast::bench {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <deque>
-#include <fast/mpi/point_to_point.hpp>
+#include <fast/mpi/communicator.hpp>
 #include <fast/nn/optimizer.hpp>
 #include <fast/nn/stage.hpp>
 #include <optional>

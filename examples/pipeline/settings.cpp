@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fast/core/error.hpp>
-#include <fast/nn/model_file.hpp>
+#include <fast/nn/model_spec.hpp>
 #include <string_view>
 
 using namespace fast;

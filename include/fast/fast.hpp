@@ -3,14 +3,14 @@
 #pragma once
 
 #include <fast/algorithm/rules.hpp>
+#include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/tensor_view.hpp>
 #include <fast/core/version.hpp>
-#include <fast/core/wait_check.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/mpi/environment.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/closing.hpp>
 #include <fast/worker/rotating_arena.hpp>

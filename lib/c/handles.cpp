@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <fast/core/message.hpp>
 #include <fast/core/version.hpp>
+#include "core/message.hpp"
 
 namespace fast::c {
 namespace {

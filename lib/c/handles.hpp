@@ -3,7 +3,6 @@
 
 #include <fast/fast.h>
 #include <fast/backend/backend.hpp>
-#include <fast/core/log.hpp>
 #include <fast/core/observer.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/mpi/environment.hpp>

@@ -4,11 +4,11 @@
 
 #include <cstdio>
 
-#include "core/closest.hpp"
-#include "core/say.hpp"
+#include "core/message.hpp"
+#include "core/registry.hpp"
 #include "data/options/rows.hpp"
 #include "train/options/rows.hpp"
-#include "worker/options/rows.hpp"
+#include "worker/worker_options.hpp"
 
 namespace fast::c {
 namespace {

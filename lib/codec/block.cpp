@@ -1,10 +1,8 @@
+#include "codec/block.hpp"
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fast/codec/block.hpp>
 #include <fast/core/error.hpp>
-
-#include "codec/record.hpp"
 
 namespace fast::codec {
 namespace {

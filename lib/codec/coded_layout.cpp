@@ -1,11 +1,11 @@
+#include "codec/coded_layout.hpp"
 #include <algorithm>
 #include <cstring>
-#include <fast/codec/coded_layout.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <limits>
 
-#include "codec/record.hpp"
+#include "codec/block.hpp"
 
 namespace fast::codec {
 namespace {

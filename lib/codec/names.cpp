@@ -2,7 +2,7 @@
 #include <fast/codec/codec.hpp>
 #include <fast/core/error.hpp>
 
-#include "codec/record.hpp"
+#include "codec/block.hpp"
 #include "core/registry.hpp"
 
 namespace fast::codec {

@@ -1,13 +1,99 @@
-#include <algorithm>
-#include <cstring>
-#include <fast/codec/sparse.hpp>
+// Where the parts of a message of coded entries lie. All fields are read with bounds: its writer
+// may have gone on.
+
+#include "codec/sparse.hpp"
+
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
+#include <fast/core/random.hpp>
+#include "codec/block.hpp"
 
-#include "codec/coded_entries.hpp"
-#include "codec/record.hpp"
+#include <algorithm>
+#include <array>
+#include <cstring>
 
+#include "core/numbers.hpp"
 namespace fast::codec {
+
+class CodedEntries {
+ public:
+  static constexpr std::uint64_t chunk_elements = 4096;  ///< places in it have 12 bits
+
+  explicit CodedEntries(const SparseShape& shape) : shape_(shape) {}
+
+  std::size_t size_bytes() const { return round_up(code_offset(shape_.capacity), sizeof(double)); }
+  std::uint64_t chunks() const { return (shape_.elements + chunk_elements - 1) / chunk_elements; }
+
+  /// Entries before a chunk; of chunks(): all entries.
+  void write_before(std::byte* vector, std::uint64_t chunk, std::uint64_t entries) const {
+    const auto stored = static_cast<std::uint32_t>(entries);
+    std::memcpy(vector + chunk * sizeof stored, &stored, sizeof stored);
+  }
+  std::uint64_t read_before(const std::byte* vector, std::uint64_t chunk) const {
+    std::uint32_t stored;
+    std::memcpy(&stored, vector + chunk * sizeof stored, sizeof stored);
+    return std::min<std::uint64_t>(stored, shape_.capacity);
+  }
+
+  /// Two places in three bytes, the first in the lower bits. In the order of the entries.
+  void write_place(std::byte* vector, std::uint64_t entry, std::uint64_t place) const {
+    std::byte* at = vector + place_offset(entry);
+    if (entry % 2 == 0) {
+      at[0] = static_cast<std::byte>(place & 255);
+      at[1] = static_cast<std::byte>(place >> 8);
+    } else {
+      at[1] |= static_cast<std::byte>((place & 15) << 4);
+      at[2] = static_cast<std::byte>(place >> 4);
+    }
+  }
+  std::uint64_t read_place(const std::byte* vector, std::uint64_t entry) const {
+    const std::byte* at = vector + place_offset(entry);
+    const auto middle = std::to_integer<std::uint64_t>(at[1]);
+    if (entry % 2 == 0) return std::to_integer<std::uint64_t>(at[0]) | (middle & 15) << 8;
+    return middle >> 4 | std::to_integer<std::uint64_t>(at[2]) << 4;
+  }
+
+  /// Of the values from an entry on, which is a multiple of group_elements.
+  std::size_t code_offset(std::uint64_t entry) const {
+    const std::size_t places_end = places_offset() + (3 * shape_.capacity + 1) / 2;
+    return round_up(places_end, sizeof(float)) + coded_bytes(shape_.code, entry);
+  }
+
+ private:
+  std::size_t places_offset() const { return (chunks() + 1) * sizeof(std::uint32_t); }
+  std::size_t place_offset(std::uint64_t entry) const { return places_offset() + entry / 2 * 3; }
+
+  const SparseShape& shape_;
+};
+
+/// The values of entries, decoded by groups. Entries are asked for in ascending order.
+class CodedValues {
+ public:
+  CodedValues(const SparseShape& shape, const std::byte* vector)
+      : shape_(shape), entries_(shape), vector_(vector) {
+    total_ = entries_.read_before(vector, entries_.chunks());
+  }
+  std::uint64_t total() const { return total_; }
+  /// entry < total().
+  float operator()(std::uint64_t entry) {
+    if (entry >= end_ || entry < begin_) decode_group(entry / group_elements * group_elements);
+    return values_[entry - begin_];
+  }
+
+ private:
+  void decode_group(std::uint64_t first) {
+    begin_ = first;
+    end_ = std::min<std::uint64_t>(first + group_elements, total_);
+    decode(shape_.code, vector_ + entries_.code_offset(first), end_ - begin_, values_.data());
+  }
+
+  const SparseShape& shape_;
+  CodedEntries entries_;
+  const std::byte* vector_;
+  std::uint64_t total_ = 0, begin_ = 0, end_ = 0;
+  std::array<float, group_elements> values_{};
+};
+
 namespace {
 
 constexpr std::size_t indices_offset = sizeof(std::uint64_t);
@@ -152,5 +238,158 @@ void decode_sparse(const SparseShape& shape, const std::byte* vector, std::uint6
 
 // Entries have functions of their own (fast/codec/sparse.hpp): there are no runs.
 const Record records::sparse{.for_users = false};
+
+namespace {
+
+std::uint64_t part_of(const SelectedShape& shape, std::int64_t combination) {
+  return static_cast<std::uint64_t>(combination) % shape.parts;
+}
+
+/// visit(place among the elements, place among the entries of their range)
+template <class Visit>
+void for_each_entry(const SelectedShape& shape, std::int64_t combination, std::uint64_t first,
+                    std::size_t count, const Visit& visit) {
+  const SelectedShape::Range range = shape.range(combination, first, count);
+  for (std::uint64_t k = 0; k < range.count; ++k) {
+    const std::uint64_t element = shape.element(combination, range.first + k);
+    if (element >= first && element - first < count) visit(element - first, k);
+  }
+}
+
+/// Consecutive entries of a message, and where their elements lie.
+template <class T>
+struct EntryRun {
+  std::uint64_t first = 0;  ///< place of its first entry among the entries of the range
+  std::size_t count = 0;
+  std::array<std::size_t, group_elements> elements{};
+  std::array<T, group_elements> values{};
+};
+
+/// visit(run) of all entries. Those left out by for_each_entry() are at the ends of the range.
+template <class T, class Visit>
+void for_each_run(const SelectedShape& shape, std::int64_t combination, std::uint64_t first,
+                  std::size_t count, const Visit& visit) {
+  EntryRun<T> run;
+  const auto flush = [&] {
+    if (run.count > 0) visit(run);
+    run.count = 0;
+  };
+  for_each_entry(shape, combination, first, count, [&](std::uint64_t e, std::uint64_t k) {
+    if (run.count == 0) run.first = k;
+    run.elements[run.count++] = e;
+    if (run.count == run.elements.size()) flush();
+  });
+  flush();
+}
+
+template <class Stored, class T>
+void store(const EntryRun<T>& run, std::byte* to) {
+  for (std::size_t i = 0; i < run.count; ++i) {
+    const auto value = static_cast<Stored>(run.values[i]);
+    std::memcpy(to + i * sizeof value, &value, sizeof value);
+  }
+}
+
+template <class Stored, class T>
+void load(EntryRun<T>& run, const std::byte* from) {
+  for (std::size_t i = 0; i < run.count; ++i) {
+    Stored value;
+    std::memcpy(&value, from + i * sizeof value, sizeof value);
+    run.values[i] = static_cast<T>(value);
+  }
+}
+
+}  // namespace
+
+Kind SelectedShape::code_of(DType dtype) const {
+  if (code == Kind::identity) return code;
+  if (dtype == DType::bf16) return Kind::bf16;
+  return dtype == DType::f16 ? Kind::fp16 : code;
+}
+
+std::uint64_t SelectedShape::capacity() const {
+  if (run > 0) return (elements + run - 1) / run;
+  return (elements + parts - 1) / parts;
+}
+
+std::size_t SelectedShape::size_bytes() const {
+  return round_up(offset_bytes(capacity()), sizeof(double));
+}
+
+SelectedShape::Range SelectedShape::range(std::int64_t combination, std::uint64_t first,
+                                          std::size_t count) const {
+  if (run > 0) return {first / run, (first + count - 1) / run - first / run + 1};
+  const std::uint64_t part = part_of(*this, combination);
+  const std::uint64_t part_first = part_begin(elements, parts, part);
+  const std::uint64_t begin = std::max(first, part_first);
+  const std::uint64_t end = std::min(first + count, part_begin(elements, parts, part + 1));
+  if (begin >= end) return {};
+  return {begin - part_first, end - begin};
+}
+
+std::uint64_t SelectedShape::element(std::int64_t combination, std::uint64_t entry) const {
+  if (run == 0) return part_begin(elements, parts, part_of(*this, combination)) + entry;
+  const std::uint64_t begin = entry * run;
+  const std::uint64_t drawn = mix_seed(seed, static_cast<std::uint64_t>(combination), entry);
+  return begin + drawn % std::min(run, elements - begin);
+}
+
+Kind code_of_entries(Kind codec) { return bits(codec) < 16 ? Kind::identity : codec; }
+
+void write_combination(std::byte* vector, std::int64_t combination) {
+  std::memcpy(vector, &combination, sizeof combination);
+}
+
+std::int64_t read_combination(const std::byte* vector) {
+  std::int64_t combination;
+  std::memcpy(&combination, vector, sizeof combination);
+  return combination;
+}
+
+template <class T>
+void encode_selected(const SelectedShape& shape, Kind code, std::int64_t combination,
+                     const T* values, std::uint64_t first, std::size_t count, std::byte* vector,
+                     std::optional<std::uint32_t> rounding_key) {
+  const std::uint64_t at = shape.range(combination, first, count).first;
+  for_each_run<T>(shape, combination, first, count, [&](EntryRun<T>& run) {
+    for (std::size_t i = 0; i < run.count; ++i) run.values[i] = values[run.elements[i]];
+    std::byte* to = vector + shape.offset_bytes(at + run.first);
+    if (code != Kind::identity) {
+      encode(code, run.values.data(), run.count, to, {rounding_key, at + run.first});
+    } else if (shape.value_bytes == sizeof(double)) {
+      store<double>(run, to);
+    } else {
+      store<float>(run, to);
+    }
+  });
+}
+
+template <class T>
+void decode_selected(const SelectedShape& shape, Kind code, std::int64_t combination,
+                     const std::byte* stored, std::uint64_t first, std::size_t count, T* to) {
+  for_each_run<T>(shape, combination, first, count, [&](EntryRun<T>& run) {
+    const std::byte* from = stored + run.first * shape.value_bytes;
+    if (code != Kind::identity) {
+      decode(code, from, run.count, run.values.data());
+    } else if (shape.value_bytes == sizeof(double)) {
+      load<double>(run, from);
+    } else {
+      load<float>(run, from);
+    }
+    for (std::size_t i = 0; i < run.count; ++i) to[run.elements[i]] = run.values[i];
+  });
+}
+
+#define FAST_SELECTED_OF(T)                                                                        \
+  template void encode_selected(const SelectedShape&, Kind, std::int64_t, const T*, std::uint64_t, \
+                                std::size_t, std::byte*, std::optional<std::uint32_t>);            \
+  template void decode_selected(const SelectedShape&, Kind, std::int64_t, const std::byte*,        \
+                                std::uint64_t, std::size_t, T*);
+FAST_SELECTED_OF(float)
+FAST_SELECTED_OF(double)
+#undef FAST_SELECTED_OF
+
+// Entries have functions of their own (fast/codec/selected.hpp): there are no runs.
+const Record records::selected{.for_users = false};
 
 }  // namespace fast::codec

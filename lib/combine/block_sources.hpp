@@ -1,7 +1,7 @@
 // The payloads of a round's neighbors, read block by block while they may still arrive or change.
 #pragma once
 
-#include <fast/core/layout.hpp>
+#include <fast/core/tensor_view.hpp>
 #include <fast/exchange/exchange.hpp>
 #include <fast/mixing/weights.hpp>
 

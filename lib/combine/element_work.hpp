@@ -9,16 +9,10 @@
 #include <vector>
 
 #include "algorithm/averaging.hpp"
-#include "algorithm/partial_averaging.hpp"
-#include "algorithm/rules/d2.hpp"
-#include "algorithm/rules/decentlam.hpp"
-#include "algorithm/rules/diloco.hpp"
 #include "algorithm/rules/gasloc.hpp"
-#include "algorithm/rules/gradient_exchange.hpp"
-#include "algorithm/rules/gradient_tracking.hpp"
-#include "algorithm/rules/noloco.hpp"
+#include "algorithm/rules/gradient_correction.hpp"
+#include "algorithm/rules/outer_steps.hpp"
 #include "algorithm/rules/push_sum.hpp"
-#include "algorithm/rules/quasi_global_momentum.hpp"
 
 namespace fast::combine {
 

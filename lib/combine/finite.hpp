@@ -1,7 +1,7 @@
 // Whether a model's values are finite.
 #pragma once
 
-#include <fast/core/layout.hpp>
+#include <fast/core/tensor_view.hpp>
 
 #include <cstddef>
 #include <string>

@@ -2,8 +2,8 @@
 // elements, so it runs over copies that lie one after the other.
 #pragma once
 
-#include <fast/core/layout.hpp>
 #include <fast/core/memory.hpp>
+#include <fast/core/tensor_view.hpp>
 
 #include <cstddef>
 #include <vector>

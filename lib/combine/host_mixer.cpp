@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 
-#include "codec/record.hpp"
+#include "codec/block.hpp"
 #include "combine/segment_sweep.hpp"
 
 namespace fast::combine {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <fast/algorithm/algorithm.hpp>
-#include <fast/codec/coded_layout.hpp>
-#include <fast/core/part_update.hpp>
+#include <fast/core/tensor_view.hpp>
+#include "codec/coded_layout.hpp"
 
 #include <memory>
 #include <variant>

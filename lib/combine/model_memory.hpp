@@ -1,7 +1,7 @@
 // The memory that a worker's weights are in, on the host or on a device, and copies to and from it.
 #pragma once
 
-#include <fast/core/layout.hpp>
+#include <fast/core/tensor_view.hpp>
 
 #include <cstddef>
 #include <cstring>

@@ -1,7 +1,7 @@
 // A packed vector that follows a model's weights.
 #pragma once
 
-#include <fast/core/layout.hpp>
+#include <fast/core/tensor_view.hpp>
 
 #include <cstddef>
 

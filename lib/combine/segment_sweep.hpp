@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fast/codec/block.hpp>
 #include <fast/core/random.hpp>
 #include <fast/mixing/kernels.hpp>
 #include <type_traits>
+#include "codec/block.hpp"
 
 #include "combine/host_mixer.hpp"
 #include "exchange/shared/seqlock.hpp"

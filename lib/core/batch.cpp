@@ -1,4 +1,4 @@
-#include <fast/core/batch_part.hpp>
+#include <fast/core/batch.hpp>
 #include <fast/core/error.hpp>
 
 namespace fast {

@@ -1,6 +1,6 @@
 #include "fast/core/error.hpp"
 
-#include "fast/core/message.hpp"
+#include "core/message.hpp"
 
 namespace fast {
 

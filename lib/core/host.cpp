@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <fast/core/host.hpp>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <optional>
+#include "core/host.hpp"
 
 namespace fast {
 namespace {

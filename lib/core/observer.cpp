@@ -1,6 +1,21 @@
 #include <fast/core/observer.hpp>
 
 namespace fast {
+
+const char* name_of(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug:
+      return "debug";
+    case LogLevel::info:
+      return "info";
+    case LogLevel::warning:
+      return "warning";
+    case LogLevel::error:
+      break;
+  }
+  return "error";
+}
+
 namespace {
 
 class SeveralObservers final : public Observer {

@@ -1,12 +1,24 @@
-// Tables of what users choose by its name.
+// Suggestions for names that are misspelled.
 #pragma once
 
 #include <fast/core/error.hpp>
+
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
-
 namespace fast {
+
+/// The name that `wanted` probably means: the one with the fewest letters inserted, removed,
+/// replaced or swapped, at most a third of them, or else the first that begins with `wanted`.
+std::optional<std::string_view> closest(std::string_view wanted,
+                                        const std::vector<std::string_view>& names);
+
+/// "; did you mean \"ring\"?", or nothing when no name is close.
+std::string did_you_mean(std::string_view wanted, const std::vector<std::string_view>& names);
+
+// Tables of what users choose by its name.
 
 /// An entry that has nothing besides its name and a value.
 template <class T>

@@ -1,6 +1,6 @@
 #include "core/serial_executor.hpp"
 
-#include <fast/core/wait_check.hpp>
+#include <fast/core/deadline.hpp>
 #include <utility>
 
 namespace fast {

@@ -1,9 +1,9 @@
 #include "core/toml.hpp"
 
 #include <algorithm>
-#include <fast/core/message.hpp>
 #include <fstream>
 #include <sstream>
+#include "core/message.hpp"
 
 namespace fast {
 namespace {

@@ -9,9 +9,9 @@
 #include <climits>
 #include <cstring>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <random>
 #include <utility>
+#include "core/message.hpp"
 
 namespace fast {
 namespace {

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
-#include <fast/data/image_folder.hpp>
+#include <fast/data/formats.hpp>
 #include <memory>
 #include <set>
 #include <utility>
+#include "core/message.hpp"
 
 #include "data/files/contents.hpp"
 #include "data/files/image.hpp"

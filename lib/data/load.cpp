@@ -2,21 +2,15 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
-#include <fast/data/cifar.hpp>
-#include <fast/data/csv.hpp>
-#include <fast/data/idx.hpp>
-#include <fast/data/image_folder.hpp>
+#include <fast/data/formats.hpp>
 #include <fast/data/load.hpp>
-#include <fast/data/numpy.hpp>
-#include <fast/data/packed_shards.hpp>
-#include <fast/data/shard_files.hpp>
-#include <fast/data/tar_shards.hpp>
+#include <fast/data/shards.hpp>
 #include <initializer_list>
 #include <map>
 #include <set>
+#include "core/message.hpp"
 
-#include "core/closest.hpp"
+#include "core/registry.hpp"
 #include "core/text.hpp"
 #include "data/files/split.hpp"
 

@@ -1,8 +1,8 @@
+#include "data/packed.hpp"
 #include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
-#include <fast/data/packed.hpp>
 #include <string>
 #include <type_traits>
 

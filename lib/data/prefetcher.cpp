@@ -2,7 +2,7 @@
 #include <deque>
 #include <exception>
 #include <fast/core/error.hpp>
-#include <fast/data/prefetcher.hpp>
+#include <fast/data/loader.hpp>
 #include <optional>
 #include <utility>
 

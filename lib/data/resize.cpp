@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <fast/data/resize.hpp>
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include "core/message.hpp"
 
 #include "core/text.hpp"
 

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <chrono>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <fast/exchange/group.hpp>
 #include <thread>
 #include <utility>
+#include "core/message.hpp"
 
 #include "exchange/collective/all_reduce.hpp"
 #include "exchange/group_impl.hpp"

@@ -2,9 +2,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
-#include <fast/core/wait_check.hpp>
 #include <fast/exchange/local.hpp>
 #include <map>
 #include <mutex>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "membership/gossip.hpp"
-#include "mpi/messages.hpp"
+#include "mpi/request.hpp"
 
 namespace fast::exchange {
 

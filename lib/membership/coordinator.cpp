@@ -1,7 +1,7 @@
 #include "membership/coordinator.hpp"
 
 #include <algorithm>
-#include <fast/core/wait_check.hpp>
+#include <fast/core/deadline.hpp>
 #include <thread>
 #include <utility>
 

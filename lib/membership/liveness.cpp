@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/saturate.hpp"
+#include "core/numbers.hpp"
 
 namespace fast::membership {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/mixing/check.hpp>
-#include <fast/mixing/spectrum.hpp>
+#include <fast/mixing/weights.hpp>
 #include <fast/topology/graphs.hpp>
 
 #include "mixing/rows.hpp"

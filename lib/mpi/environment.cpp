@@ -8,21 +8,18 @@
 #include <cstdio>
 #include <exception>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <limits>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
+#include "core/message.hpp"
 
-#include "core/say.hpp"
 #include "mpi/farewell.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/implementation.hpp"
 #include "mpi/launcher.hpp"
-#include "mpi/leave.hpp"
-#include "mpi/place.hpp"
-#include "mpi/started.hpp"
+#include "mpi/process_manager.hpp"
 
 namespace fast::mpi {
 namespace {

@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "mpi/impl.hpp"
+#include "mpi/implementation.hpp"
 #include "mpi/launcher.hpp"
 #include "mpi/request.hpp"
-
 namespace fast::mpi {
 namespace {
 
@@ -122,6 +122,13 @@ bool meet_to_leave(const Communicator& leaving, const Deadline& deadline, bool f
   if (!are_heard) return false;
   Request end = begin_barrier(leaving);  // after it, no message of this is under way
   return wait_and_hear(end, deadline, all);
+}
+
+void leave(bool several_hosts, bool some_failed) {
+  if (implementation::process_manager_has_gone()) return;
+  const bool may_hang = some_failed || implementation::finalize_may_hang(several_hosts);
+  if (may_hang && implementation::report_process_manager()) return;
+  MPI_Finalize();
 }
 
 }  // namespace fast::mpi

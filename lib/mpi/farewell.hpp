@@ -5,7 +5,6 @@
 #include <fast/mpi/communicator.hpp>
 
 #include <vector>
-
 namespace fast::mpi {
 
 /// From now on left_among() hears of ranks that leave over this communicator of all ranks, which
@@ -31,5 +30,12 @@ void await_report(const std::vector<int>& ranks);
 
 /// Which of these ranks of the world have told this rank that they leave.
 std::vector<Farewell> left_among(const std::vector<int>& ranks);
+
+// How a rank leaves MPI at the end.
+
+/// Finalizes MPI. Call it when every rank has reached its end. Where MPI_Finalize may hang, or
+/// complain about calls that ranks that have failed left open, this function only reports to the
+/// process manager that this rank is done. If the process manager has gone, it does nothing.
+void leave(bool several_hosts, bool some_failed);
 
 }  // namespace fast::mpi

@@ -17,10 +17,9 @@
 #include <vector>
 
 #include "core/text.hpp"
-#include "mpi/host_processes.hpp"
+#include "mpi/host_abilities.hpp"
 #include "mpi/implementation.hpp"
-#include "mpi/started.hpp"
-#include "mpi/transport.hpp"
+#include "mpi/process_manager.hpp"
 
 namespace fast::mpi::implementation {
 namespace {

@@ -1,4 +1,4 @@
-#include <fast/mpi/point_to_point.hpp>
+#include <fast/mpi/communicator.hpp>
 
 #include <algorithm>
 #include <climits>
@@ -11,7 +11,7 @@
 #include "core/leak_until_exit.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/launcher.hpp"
-#include "mpi/messages.hpp"
+#include "mpi/request.hpp"
 
 namespace fast::mpi {
 namespace {

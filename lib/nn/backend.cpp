@@ -4,7 +4,7 @@
 #include <fast/nn/backend.hpp>
 #include <optional>
 
-#include "nn/backend_options.hpp"
+#include "nn/checks.hpp"
 #include "nn/kernels/kernels.hpp"
 #include "nn/parallel.hpp"
 

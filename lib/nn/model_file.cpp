@@ -1,13 +1,12 @@
-#include <fast/nn/model_file.hpp>
+#include <fast/nn/model_spec.hpp>
 
 #include <algorithm>
-#include <fast/core/message.hpp>
 #include <filesystem>
 #include <limits>
+#include "core/message.hpp"
 
-#include "core/closest.hpp"
+#include "core/registry.hpp"
 #include "core/toml.hpp"
-#include "nn/layers/keys.hpp"
 #include "nn/layers/layer_entry.hpp"
 #include "nn/shape.hpp"
 

@@ -3,8 +3,7 @@
 #include <fast/nn/network.hpp>
 #include <type_traits>
 
-#include "nn/batch_check.hpp"
-#include "nn/cpu.hpp"
+#include "nn/checks.hpp"
 #include "nn/draws.hpp"
 #include "nn/sequence.hpp"
 #include "nn/shape.hpp"

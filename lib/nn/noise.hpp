@@ -1,12 +1,12 @@
 // The numbers by which layers choose at random in training. The host and GPUs compute them alike.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "core/mixed_bits.hpp"
-
 namespace fast::nn {
 
 template <class T>
@@ -43,5 +43,31 @@ constexpr std::int64_t place_in_list(std::int64_t list, std::size_t i) {
 }
 /// The place of the list that is the shortcut of a residual block. The body has that of the block.
 constexpr std::int64_t place_of_shortcut(std::int64_t block) { return block + 512; }
+
+// The choice of dropout, which the host and GPUs both compile.
+
+/// A function of the sample's seed and of the value's place in the sample, in the order of its
+/// shape.
+class DropoutMask {
+ public:
+  explicit DropoutMask(double rate)
+      : bound_(static_cast<std::uint64_t>(std::ceil(rate * 0x1p53))), scale_(1 / (1 - rate)) {}
+
+  /// Of a sample's noise and of the layer's place.
+  FAST_HOST_DEVICE static std::uint64_t seed(std::uint64_t noise, std::int64_t place) {
+    return mixed_seed(noise, static_cast<std::uint64_t>(place), 0);
+  }
+  /// 0 or the scaled value.
+  template <class T>
+  FAST_HOST_DEVICE T masked(T value, std::uint64_t seed, std::int64_t element) const {
+    const auto number = static_cast<std::uint64_t>(element) + 1;
+    const bool dropped = mixed_bits(seed + number * mixing_step) >> 11 < bound_;
+    return dropped ? T{0} : value * static_cast<T>(scale_);
+  }
+
+ private:
+  std::uint64_t bound_;  ///< of 53 bits
+  double scale_;
+};
 
 }  // namespace fast::nn

@@ -2,7 +2,7 @@
 #include <fast/core/error.hpp>
 #include <fast/nn/optimizer.hpp>
 
-#include "nn/cpu.hpp"
+#include "nn/checks.hpp"
 #include "nn/kernels/kernels.hpp"
 #include "nn/kernels/rules.hpp"
 

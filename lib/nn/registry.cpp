@@ -1,5 +1,5 @@
 #include <array>
-#include <fast/nn/model_file.hpp>
+#include <fast/nn/model_spec.hpp>
 
 #include "core/registry.hpp"
 #include "nn/layers/layer_entry.hpp"

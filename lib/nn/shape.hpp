@@ -3,9 +3,12 @@
 
 #include <fast/core/error.hpp>
 #include <fast/nn/model_spec.hpp>
+
+#include <cmath>
+#include <cstdint>
 #include <functional>
 #include <numeric>
-
+#include <variant>
 namespace fast::nn {
 
 inline std::int64_t elements_of(const Shape& shape) {
@@ -51,5 +54,18 @@ struct Window {
     return (length + 2 * padding - size) / stride + 1;
   }
 };
+
+// Tokens: whole numbers that an Embedding takes in place of values.
+
+/// How many tokens the model has; 0: it takes values.
+inline std::int64_t tokens_of(const ModelSpec& spec) {
+  const auto* first = spec.layers.empty() ? nullptr : std::get_if<Embedding>(&spec.layers.front());
+  return first == nullptr ? 0 : first->tokens;
+}
+
+/// Whether the value is a whole number from 0 to tokens - 1.
+inline bool is_token(double value, std::int64_t tokens) {
+  return value >= 0 && value < static_cast<double>(tokens) && value == std::trunc(value);
+}
 
 }  // namespace fast::nn

@@ -2,8 +2,7 @@
 #include <fast/core/error.hpp>
 #include <fast/nn/stage.hpp>
 
-#include "nn/batch_check.hpp"
-#include "nn/cpu.hpp"
+#include "nn/checks.hpp"
 #include "nn/draws.hpp"
 #include "nn/sequence.hpp"
 #include "nn/shape.hpp"

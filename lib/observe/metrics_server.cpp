@@ -10,9 +10,9 @@
 #include <cstring>
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <thread>
 #include <utility>
+#include "core/message.hpp"
 
 namespace fast::observe {
 namespace {

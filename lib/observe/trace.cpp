@@ -1,15 +1,13 @@
 #include <fmt/core.h>
 
 #include <fast/core/error.hpp>
-#include <fast/observe/clock_offset.hpp>
 #include <fast/observe/trace.hpp>
 #include <map>
 #include <mutex>
 #include <thread>
+#include "observe/clock_offset.hpp"
 
-#include "observe/segments.hpp"
-#include "observe/timeline_clock.hpp"
-#include "observe/trace_fields.hpp"
+#include "observe/output_file.hpp"
 #include "observe/trace_packets.hpp"
 
 namespace fast::observe {

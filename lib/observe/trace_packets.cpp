@@ -2,8 +2,6 @@
 
 #include <protozero/pbf_writer.hpp>
 
-#include "observe/trace_fields.hpp"
-
 namespace fast::observe {
 namespace {
 

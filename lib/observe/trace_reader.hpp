@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "observe/trace_packets.hpp"
-
 namespace fast::observe {
 
 /// What is in one or several files of traces.
@@ -21,5 +20,12 @@ TraceContent read_traces(const std::filesystem::path& directory);
 
 /// Adds what is in the bytes of one file. False when the last packet is not whole.
 bool read_trace(std::string_view bytes, TraceContent& content);
+
+// Timelines of hosts whose clocks differ.
+
+/// Moves all times to worker 0's clock, by the offsets that each worker has told
+/// (clock_offset_name): by the line through the first and the last one, and by the nearer one
+/// before and after them. Takes these offsets out, and sorts the events anew.
+void align(TraceContent& content);
 
 }  // namespace fast::observe

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
+#include "core/message.hpp"
 
-#include "core/closest.hpp"
+#include "core/registry.hpp"
 #include "core/text.hpp"
 
 namespace fast::options {

@@ -1,7 +1,7 @@
 #include "simgrid/carriers.hpp"
 #include <cmath>
 
-#include "core/saturate.hpp"
+#include "core/numbers.hpp"
 
 namespace fast::simgrid {
 

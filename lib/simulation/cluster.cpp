@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fast/simulation/cluster.hpp>
+#include <fast/simulation/plan.hpp>
 #include <variant>
 
-#include "core/closest.hpp"
+#include "core/registry.hpp"
 #include "core/toml.hpp"
 
 namespace fast::simulation {

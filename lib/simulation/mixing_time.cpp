@@ -4,14 +4,14 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/mixing/weights.hpp>
-#include <fast/simulation/mixing_time.hpp>
+#include <fast/simulation/plan.hpp>
 #include <fast/topology_tools/analysis.hpp>
 #include <map>
 #include <numeric>
 #include <span>
 #include <vector>
 
-#include "core/saturate.hpp"
+#include "core/numbers.hpp"
 #include "mixing/rows.hpp"
 
 namespace fast::simulation {

@@ -1,23 +1,21 @@
 #include <algorithm>
 #include <cmath>
 #include <fast/algorithm/rules.hpp>
-#include <fast/codec/block.hpp>
 #include <fast/codec/codec.hpp>
-#include <fast/codec/selected.hpp>
-#include <fast/codec/sparse.hpp>
 #include <fast/core/error.hpp>
 #include <fast/exchange/exchange.hpp>
 #include <fast/mixing/check.hpp>
-#include <fast/simulation/mixing_time.hpp>
 #include <fast/simulation/plan.hpp>
-#include <fast/simulation/recurrence.hpp>
+#include <fast/simulation/workload.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology/placement.hpp>
-#include <fast/worker/requirements.hpp>
 #include <limits>
 #include <map>
 #include <memory>
+#include "codec/block.hpp"
+#include "codec/sparse.hpp"
 #include "simulation/host_flows.hpp"
+#include "worker/start/requirements.hpp"
 
 namespace fast::simulation {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <fast/topology/schedule.hpp>
+#include <fast/topology/topology.hpp>
 #include <map>
 #include <memory>
 #include <span>

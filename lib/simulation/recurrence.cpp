@@ -1,13 +1,12 @@
 #include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
-#include <fast/simulation/recurrence.hpp>
+#include <fast/simulation/workload.hpp>
 #include <limits>
 #include "simulation/collective.hpp"
-#include "simulation/edge.hpp"
 #include "simulation/read_lists.hpp"
+#include "simulation/recurrence_state.hpp"
 #include "simulation/tally.hpp"
-#include "simulation/workers.hpp"
 
 namespace fast::simulation {
 namespace {

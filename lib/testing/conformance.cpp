@@ -1,9 +1,54 @@
-#include <cmath>
+#include <fast/testing/conformance.hpp>
+
 #include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
 
 #include "testing/checks.hpp"
-
 namespace fast::testing {
+
+Samples::Samples(const Problem& problem, std::size_t count, std::uint64_t part)
+    : shape(problem.sample_shape) {
+  for (const std::int64_t side : shape) values_per_sample *= static_cast<std::size_t>(side);
+  const auto classes = static_cast<std::size_t>(problem.classes);
+  Rng rng(mix_seed(problem.seed, 1));
+  std::vector<float> prototypes(classes * values_per_sample);
+  for (float& value : prototypes) value = static_cast<float>(rng.normal());
+  Rng noise(mix_seed(problem.seed, 2, part));
+  for (std::size_t i = 0; i < count; ++i) {
+    labels.push_back(static_cast<std::int32_t>(i % classes));
+    const float* prototype = prototypes.data() + i % classes * values_per_sample;
+    for (std::size_t v = 0; v < values_per_sample; ++v)
+      inputs.push_back(prototype[v] + 0.3F * static_cast<float>(noise.normal()));
+  }
+}
+
+Batch Samples::batch(std::size_t first, std::size_t count) const {
+  return {std::span(inputs).subspan(first * values_per_sample, count * values_per_sample),
+          std::span(labels).subspan(first, count), shape};
+}
+
+bool Report::passed() const {
+  return std::all_of(checks.begin(), checks.end(),
+                     [](const Check& check) { return check.failure.empty(); });
+}
+
+std::string Report::to_text() const {
+  std::string text;
+  std::size_t failures = 0;
+  for (const Check& check : checks) {
+    const bool ok = check.failure.empty();
+    text += fmt::format("{:<7} {}\n", ok ? "ok" : "FAILED", check.name);
+    if (!ok) text += fmt::format("        {}\n", check.failure);
+    failures += ok ? 0 : 1;
+  }
+  return text + fmt::format("{}: {} checks, {} failures\n", backend, checks.size(), failures);
+}
+
 namespace {
 
 /// Calls visit(T*, count) with a floating view's memory.

@@ -1,13 +1,125 @@
-// Several replicas, and workers that average them.
-#include <cmath>
+// What parameters() hands out.
+
 #include <fast/core/error.hpp>
+#include <fast/core/tensor_view.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
 
-#include "testing/checks.hpp"
+#include <fmt/ranges.h>
 
+#include <cmath>
+
+#include "testing/checks.hpp"
 namespace fast::testing {
+namespace {
+
+void framework_has_a_name(const Context& context) {
+  require(!context.replica()->name().empty(), ErrorKind::argument, "name() is empty");
+}
+
+/// ParameterLayout refuses names twice, no elements, no memory, gaps and overlap.
+void views_hold_together(const Context& context) {
+  const ParameterLayout layout(context.replica()->parameters());
+  require(layout.parameter_count() > 0, ErrorKind::argument,
+          "there are buffers only; parameters are required");
+}
+
+void views_stay(const Context& context) {
+  const auto backend = context.replica();
+  const std::vector<TensorView> first = backend->parameters();
+  for (int step = 0; step < 3; ++step) backend->train(context.batch(step));
+  backend->evaluate(context.test.all());
+  backend->evaluate(context.test.batch(0, 1));
+  const std::vector<TensorView> later = backend->parameters();
+  require(later.size() == first.size(), ErrorKind::mismatch,
+          "{} views at first, {} after some steps", first.size(), later.size());
+  for (std::size_t i = 0; i < first.size(); ++i)
+    require(describe(first[i]) == describe(later[i]) && first[i].data == later[i].data,
+            ErrorKind::mismatch, "view {} was {} at {}, after some steps it is {} at {}", i,
+            describe(first[i]), fmt::ptr(first[i].data), describe(later[i]),
+            fmt::ptr(later[i].data));
+}
+
+void values_are_finite(const Context& context) {
+  const auto backend = context.replica();
+  for (const double value : values(*backend))
+    require(std::isfinite(value) && std::abs(value) < 1e6, ErrorKind::numeric,
+            "an initial value reads as {}: is its dtype true?", value);
+}
+
+/// With v = w + δ and δ = -γ g a step takes γ ‖g‖² = ‖δ‖²/γ off the loss to first order.
+void steps_descend(const Context& context) {
+  const auto backend = context.replica();
+  const double rate = 1e-3;
+  backend->set_learning_rate(rate);
+  const std::vector<double> before = values(*backend, Role::parameter);
+  const double loss = backend->train(context.batch(0));
+  const std::vector<double> after = values(*backend, Role::parameter);
+  double moved = 0;
+  for (std::size_t i = 0; i < before.size(); ++i)
+    moved += (after[i] - before[i]) * (after[i] - before[i]);
+  require(moved > 0, ErrorKind::mismatch, "a step changed nothing in the views");
+  backend->set_learning_rate(0);
+  const double fell = loss - backend->train(context.batch(0));
+  require(fell > 0.6 * moved / rate && fell < 1.5 * moved / rate, ErrorKind::mismatch,
+          "the loss fell by {:.3g}, the views moved as if by {:.3g}: are dtypes true, all "
+          "parameters handed out, and the loss a mean?",
+          fell, moved / rate);
+}
+
+void writing_is_training(const Context& context) {
+  const auto backend = context.replica();
+  if (context.problem.zero_is_uniform) {
+    assign(*backend, Role::parameter, [](std::size_t) { return 0.0; });
+    const double found = backend->evaluate(context.test.all()).loss_sum;
+    const double expected = std::log(static_cast<double>(context.problem.classes)) *
+                            static_cast<double>(context.test.labels.size());
+    require(std::abs(found - expected) < 1e-3 * expected, ErrorKind::mismatch,
+            "with all weights 0 the losses sum up to {:.6g}, log(classes) makes {:.6g}", found,
+            expected);
+  }
+  const auto from = context.replica(1);
+  const std::vector<double> other = values(*from, Role::parameter);
+  assign(*backend, Role::parameter, [&](std::size_t i) { return other[i]; });
+  const double copied = backend->evaluate(context.test.all()).loss_sum;
+  const double expected = from->evaluate(context.test.all()).loss_sum;
+  require(
+      std::abs(copied - expected) <= 1e-5 * std::abs(expected), ErrorKind::mismatch,
+      "with another replica's weights written to its views a replica's losses sum up to {:.9g}, "
+      "the other's to {:.9g}",
+      copied, expected);
+}
+
+void written_values_stay(const Context& context) {
+  const auto backend = context.replica();
+  const auto pattern = [](std::size_t i) { return static_cast<double>(i % 16) / 64.0; };
+  assign(*backend, Role::parameter, pattern);
+  backend->set_learning_rate(0);
+  backend->train(context.batch(0));
+  backend->evaluate(context.test.all());
+  const std::vector<double> found = values(*backend, Role::parameter);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    require(found[i] == pattern(i), ErrorKind::mismatch,
+            "value {} was written as {}; after a step of learning rate 0 it is {}", i, pattern(i),
+            found[i]);
+}
+
+}  // namespace
+
+std::vector<NamedCheck> view_checks() {
+  return {
+      {"the framework has a name", framework_has_a_name},
+      {"names are unique, memory is whole, contiguous and does not overlap", views_hold_together},
+      {"views stay where they are", views_stay},
+      {"initial values are finite numbers of their dtype", values_are_finite},
+      {"a step moves the views down the gradient of the loss", steps_descend},
+      {"what is written to the views is what the model computes with", writing_is_training},
+      {"written values stay as they are at a learning rate of 0", written_values_stay}};
+}
+
+// Several replicas, and workers that average them.
+
 namespace {
 
 WorkerOptions worker_options() {

@@ -2,7 +2,7 @@
 // worker finds its own part of a round by arithmetic on its number.
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <optional>
 #include <utility>
 

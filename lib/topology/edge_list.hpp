@@ -1,12 +1,11 @@
 // Edges as a file lists them, and the topologies they make.
 #pragma once
 
-#include <fast/topology/schedule.hpp>
+#include <fast/topology/topology.hpp>
 
 #include <optional>
 #include <string>
 #include <vector>
-
 namespace fast {
 
 /// Graphs of edges are held in memory, which a typo must not fill.
@@ -32,5 +31,13 @@ struct EdgeList {
 /// worker out of range, an edge that is there twice, a loop without weight, weights on some edges
 /// only, and weights that do not fit (see Topology).
 TopologyRule rule_of(EdgeList list);
+
+// Matrix Market files (Boisvert et al. 1996), the exchange format of sparse matrices: SciPy's
+// mmwrite and networkx, by way of SciPy, write it.
+
+/// Entry (i, j) is the weight with which worker i - 1 reads worker j - 1. A pattern, and a matrix
+/// of ones only in which some row has several, is a graph without weights. Throws Error(topology)
+/// with path and line.
+TopologyRule rule_in_matrix(const std::string& path, const std::string& text);
 
 }  // namespace fast

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/topology/graphs.hpp>
-#include <fast/topology/schedules.hpp>
 #include <utility>
 
 #include "topology/hosts.hpp"

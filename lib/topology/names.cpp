@@ -2,7 +2,6 @@
 #include <fast/core/error.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <filesystem>
 #include <functional>

@@ -1,11 +1,34 @@
+#include <fast/topology/topology.hpp>
+
+#include <fast/core/error.hpp>
+
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
-#include <fast/core/error.hpp>
-#include <fast/topology/topology.hpp>
 #include <numeric>
 #include <utility>
 
+#include "core/registry.hpp"
 namespace fast {
+namespace {
+
+/// By WeightRule.
+constexpr Named<WeightRule> rules[] = {{"metropolis", WeightRule::metropolis},
+                                       {"uniform_rows", WeightRule::uniform_rows},
+                                       {"uniform_columns", WeightRule::uniform_columns},
+                                       {"given", WeightRule::given},
+                                       {"automatic", WeightRule::automatic}};
+constexpr Registry rules_by_name{rules, "weights: there is no rule \"{}\"; choose from {}"};
+
+}  // namespace
+
+std::string_view name(WeightRule rule) noexcept {
+  return rules[static_cast<std::size_t>(rule)].name;
+}
+
+WeightRule weight_rule_by_name(std::string_view name) { return rules_by_name.at(name).value; }
+
 namespace {
 
 constexpr double sum_tolerance = 1e-9;
@@ -200,6 +223,120 @@ std::vector<double> Topology::given_weights(int worker) const {
 double Topology::given_self_weight(int worker) const {
   check_worker(worker);
   return given_ ? given_->self_weight(worker) : 1;
+}
+
+Schedule::Schedule(Topology topology)
+    : name_(topology.name()), workers_(topology.workers()), period_(1) {
+  at_round_ = [topology = std::move(topology)](std::int64_t) { return topology; };
+}
+
+Schedule::Schedule(std::string name, std::vector<Topology> rounds)
+    : name_(std::move(name)), workers_(0), period_(static_cast<std::int64_t>(rounds.size())) {
+  require(!rounds.empty(), ErrorKind::topology, "Schedule {}: no rounds; at least 1 is required",
+          name_);
+  workers_ = rounds.front().workers();
+  for (const Topology& topology : rounds) {
+    require(topology.workers() == workers_, ErrorKind::topology,
+            "Schedule {}: {} has {} workers, {} has {}; all rounds need the same number", name_,
+            rounds.front().name(), workers_, topology.name(), topology.workers());
+  }
+  at_round_ = [rounds = std::move(rounds)](std::int64_t round) {
+    return rounds[static_cast<std::size_t>(round) % rounds.size()];
+  };
+}
+
+Schedule::Schedule(std::string name, int workers, std::int64_t period, AtRound at_round)
+    : name_(std::move(name)), workers_(workers), period_(period), at_round_(std::move(at_round)) {}
+
+Topology Schedule::at(std::int64_t round) const {
+  require(round >= 0, ErrorKind::argument, "Schedule {}: asked for round {}, rounds begin at 0",
+          name_, round);
+  return at_round_(round);
+}
+
+Schedule Schedule::with_weights(WeightRule preferred, bool lazy) const {
+  if (is_static()) return at(0).with_weights(preferred, lazy);
+  return {name_, workers_, period_, [inner = at_round_, preferred, lazy](std::int64_t round) {
+            return inner(round).with_weights(preferred, lazy);
+          }};
+}
+
+TopologyRule::TopologyRule(std::string name, Make make, int workers)
+    : name_(std::move(name)), make_(std::move(make)), workers_(workers) {}
+
+TopologyRule::TopologyRule(Topology topology) : TopologyRule(Schedule(std::move(topology))) {}
+
+TopologyRule::TopologyRule(Schedule schedule)
+    : name_(schedule.name()), workers_(schedule.workers()) {
+  make_ = [schedule = std::move(schedule)](int) { return schedule; };
+}
+
+Schedule TopologyRule::make(int workers) const {
+  require(workers >= 1, ErrorKind::topology,
+          "TopologyRule {}: asked for {} workers, at least 1 is required", name_, workers);
+  Schedule schedule = make_(workers);
+  require(schedule.workers() == workers, ErrorKind::topology,
+          "TopologyRule {}: made for {} workers, this run has {}; start {} workers or choose "
+          "another topology",
+          name_, schedule.workers(), workers, schedule.workers());
+  return schedule;
+}
+
+namespace {
+
+constexpr std::int64_t rounds_of_endless = 64;  ///< that are looked at
+
+int root_of(std::vector<int>& parent, int worker) {
+  while (parent[static_cast<std::size_t>(worker)] != worker) {
+    worker = parent[static_cast<std::size_t>(worker)] =
+        parent[static_cast<std::size_t>(parent[static_cast<std::size_t>(worker)])];
+  }
+  return worker;
+}
+
+}  // namespace
+
+std::int64_t rounds_with_all_edges(const Schedule& schedule) {
+  return schedule.period_or(rounds_of_endless);
+}
+
+std::vector<std::vector<int>> living_parts(const Schedule& schedule, const std::vector<int>& dead) {
+  const int workers = schedule.workers();
+  std::vector<bool> lives(static_cast<std::size_t>(workers), true);
+  for (const int worker : dead) lives[static_cast<std::size_t>(worker)] = false;
+  std::vector<int> parent(static_cast<std::size_t>(workers));
+  std::iota(parent.begin(), parent.end(), 0);
+  auto left = std::count(lives.begin(), lives.end(), true);  // parts
+  const std::int64_t rounds = rounds_with_all_edges(schedule);
+  for (std::int64_t round = 0; round < rounds && left > 1; ++round) {
+    const Topology topology = schedule.at(round);
+    for (int worker = 0; worker < workers; ++worker) {
+      for (const int neighbor : topology.in_neighbors(worker)) {
+        if (!lives[static_cast<std::size_t>(worker)] || !lives[static_cast<std::size_t>(neighbor)])
+          continue;
+        const int a = root_of(parent, worker), b = root_of(parent, neighbor);
+        if (a != b) --left;
+        parent[static_cast<std::size_t>(std::max(a, b))] = std::min(a, b);
+      }
+    }
+  }
+  std::vector<std::vector<int>> by_root(static_cast<std::size_t>(workers)), parts;
+  for (int worker = 0; worker < workers; ++worker) {
+    if (lives[static_cast<std::size_t>(worker)])
+      by_root[static_cast<std::size_t>(root_of(parent, worker))].push_back(worker);
+  }
+  for (auto& part : by_root) {
+    if (!part.empty()) parts.push_back(std::move(part));
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  return parts;
+}
+
+std::string describe_parts(const std::vector<std::vector<int>>& parts) {
+  std::vector<std::string> texts;
+  for (const auto& part : parts) texts.push_back(fmt::format("{{{}}}", fmt::join(part, ", ")));
+  return fmt::format("{}", fmt::join(texts, " and "));
 }
 
 }  // namespace fast

@@ -1,11 +1,26 @@
-// The few SVG elements that pictures are made of.
+// Where a picture puts workers.
 #pragma once
 
+#include <fast/topology/topology.hpp>
+
 #include <string>
-
-#include "topology_tools/layout.hpp"
-
+#include <vector>
 namespace fast {
+
+struct Point {
+  double x = 0, y = 0;
+};
+
+struct Layout {
+  std::vector<Point> at;  ///< of each worker, in units of the distance between neighbors
+  double width = 1, height = 1;
+  double spacing = 1;        ///< between the nearest two
+  std::vector<int> torus{};  ///< rows and columns when edges may leave at one side and come back
+};
+
+Layout layout_of(const Topology& topology);
+
+// The few SVG elements that pictures are made of.
 
 inline constexpr const char* ink = "#1d2733";
 inline constexpr const char* quiet = "#7d8b9c";

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mixing/lanczos.hpp"
+#include "mixing/rows.hpp"
 
 namespace fast {
 namespace {

@@ -1,23 +1,86 @@
+// Gradients of a module in one run of memory, for a function that averages them over workers.
+
+#include <fast/torch/backend.hpp>
+
+#include <fast/backend/backend.hpp>
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
+
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/optimizer.h>
 
 #include <algorithm>
 #include <cmath>
-#include <fast/core/error.hpp>
-#include <fast/torch/backend.hpp>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "torch/batch_tensors.hpp"
-#include "torch/calls.hpp"
-#include "torch/gradient_block.hpp"
 #include "torch/objective.hpp"
 #include "torch/optimizer_state.hpp"
-
 namespace fast::torch {
+
+class GradientBlock {
+ public:
+  /// `views`: of the parameters, in their order.
+  GradientBlock(std::vector<at::Tensor> parameters, const std::vector<TensorView>& views);
+
+  /// Copies the gradients of the parameters into the block, calls the hook with views of them, and
+  /// copies them back. A parameter without a gradient has one of zeros.
+  void hand_out(const GradientHook& hook);
+
+ private:
+  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> copies_;  ///< in the block
+  std::vector<TensorView> views_;
+  AlignedBuffer block_;
+};
+
+namespace {
+
+/// Of parameters in a row: their size, where all are of one type.
+std::size_t alignment(const std::vector<TensorView>& views) {
+  const bool same = std::all_of(views.begin(), views.end(), [&](const TensorView& view) {
+    return view.dtype == views.front().dtype;
+  });
+  return same ? 1 : sizeof(double);
+}
+
+}  // namespace
+
+GradientBlock::GradientBlock(std::vector<at::Tensor> parameters,
+                             const std::vector<TensorView>& views)
+    : parameters_(std::move(parameters)),
+      views_(views.begin(), views.begin() + static_cast<std::ptrdiff_t>(parameters_.size())) {
+  const std::size_t each = alignment(views_);
+  std::size_t size_bytes = 0;
+  for (const TensorView& view : views_) size_bytes += round_up(view.size_bytes(), each);
+  block_ = AlignedBuffer(size_bytes);
+  std::byte* place = block_.data();
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    const at::Tensor& parameter = parameters_[i];
+    views_[i].data = place;
+    place += round_up(views_[i].size_bytes(), each);
+    copies_.push_back(at::from_blob(views_[i].data, parameter.sizes(), parameter.strides(),
+                                    parameter.options().device(c10::kCPU).requires_grad(false)));
+  }
+}
+
+void GradientBlock::hand_out(const GradientHook& hook) {
+  const at::NoGradGuard no_gradients;
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    at::Tensor& parameter = parameters_[i];
+    if (!parameter.grad().defined()) parameter.mutable_grad() = at::zeros_like(parameter);
+    copies_[i].copy_(parameter.grad());
+  }
+  hook(views_);
+  for (std::size_t i = 0; i < views_.size(); ++i) parameters_[i].grad().copy_(copies_[i]);
+}
+
 namespace {
 
 class ModuleBackend final : public Backend {

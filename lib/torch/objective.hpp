@@ -1,14 +1,75 @@
-// What a module is trained for: the loss of its outputs, and the measures of an evaluation.
+// Calls into LibTorch and the caller's code, whose errors become one line.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <fast/core/batch.hpp>
+#include <fast/core/error.hpp>
 #include <fast/core/measure.hpp>
 #include <fast/torch/backend.hpp>
-#include <vector>
 
+#include <ATen/core/Tensor.h>
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <vector>
 namespace fast::torch {
+
+inline std::string text_of(at::IntArrayRef shape) {
+  std::ostringstream text;
+  text << shape;
+  return text.str();
+}
+
+/// The result of `call`. Throws Error(argument) with the first line of an error of LibTorch. `what`
+/// names the call. `with()` returns the shapes, for the message.
+template <class With, class Call>
+std::invoke_result_t<const Call&> in_one_line(const char* what, const With& with,
+                                              const Call& call) {
+  try {
+    return call();
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    fail(ErrorKind::argument, "torch: {} failed{}: {}", what, with(),
+         text.substr(0, text.find('\n')));
+  }
+}
+
+/// The same for a function of the caller that gets outputs and targets.
+template <class Call>
+std::invoke_result_t<const Call&> calling_own(const char* what, const at::Tensor& outputs,
+                                              const at::Tensor& targets, const Call& call) {
+  const auto shapes = [&] {
+    return fmt::format(" with outputs {} and targets {}", text_of(outputs.sizes()),
+                       text_of(targets.sizes()));
+  };
+  return in_one_line(what, shapes, call);
+}
+
+// A part of a batch as LibTorch's tensors: samples `first` to `first + count`.
+
+/// Inputs [count x sample shape] of the type and on the device of `like`. `sample_shape`: empty for
+/// the shape of the batch. Throws Error(argument) for an empty batch and for values that do not
+/// have this shape.
+at::Tensor inputs_of(const Batch& batch, std::size_t first, std::size_t count,
+                     const std::vector<std::int64_t>& sample_shape, const at::Tensor& like);
+
+/// Class labels in a row, on the device of the logits [labels x classes]. Throws Error(argument)
+/// for float targets, logits of another shape and labels that are no class.
+at::Tensor labels_of(const Batch& batch, std::size_t first, std::size_t count,
+                     const at::Tensor& logits);
+
+/// Float targets in the shape and type of the outputs. `binary`: from 0 to 1, labels serve, too.
+/// Throws Error(argument) for other targets, and for another number of outputs than targets.
+at::Tensor targets_of(const Batch& batch, std::size_t first, std::size_t count,
+                      const at::Tensor& outputs, bool binary);
+
+/// What a sample has, unchanged: labels, or targets of the outputs' type, on their device.
+at::Tensor as_given(const Batch& batch, std::size_t first, std::size_t count,
+                    const at::Tensor& outputs);
+
+// What a module is trained for: the loss of its outputs, and the measures of an evaluation.
 
 /// Logits and labels, one row each, or outputs and targets.
 struct Outputs {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/core/layout.hpp>
+#include <fast/core/tensor_view.hpp>
 #include <fast/torch/replica.hpp>
 #include <map>
 #include <optional>

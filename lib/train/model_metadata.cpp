@@ -2,9 +2,9 @@
 
 #include <cmath>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <fast/train/model_metadata.hpp>
 #include <nlohmann/json.hpp>
+#include "core/message.hpp"
 
 #include "core/text.hpp"
 

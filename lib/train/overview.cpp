@@ -1,7 +1,7 @@
+#include "train/overview.hpp"
 #include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
-#include <fast/train/overview.hpp>
 #include <numeric>
 #include <set>
 #include <utility>

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <fast/train/progress.hpp>
 
-#include "core/say.hpp"
+#include "core/message.hpp"
 
 namespace fast::train {
 namespace {

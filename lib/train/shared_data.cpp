@@ -9,13 +9,13 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
-#include <fast/data/packed.hpp>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
+#include "data/packed.hpp"
 
 namespace fast::train {
 namespace {

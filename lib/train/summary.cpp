@@ -1,12 +1,12 @@
 #include <fmt/ranges.h>
 
 #include <fast/core/error.hpp>
-#include <fast/topology/parts.hpp>
-#include <fast/train/overview.hpp>
+#include <fast/topology/topology.hpp>
 #include <fast/train/summary.hpp>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
+#include "train/overview.hpp"
 
 #include "core/whole_file.hpp"
 

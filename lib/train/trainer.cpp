@@ -7,10 +7,9 @@
 #include "exchange/open_coordinator.hpp"
 #include "membership/rank_map.hpp"
 #include "membership/run_agreement.hpp"
+#include "train/run/final_model.hpp"
+#include "train/run/output_files.hpp"
 #include "train/run/resume.hpp"
-#include "train/run/run_end.hpp"
-#include "train/run/run_files.hpp"
-#include "train/run/stream_begin.hpp"
 #include "train/run/training_loop.hpp"
 #include "worker/start/startup.hpp"
 

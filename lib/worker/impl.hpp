@@ -5,21 +5,17 @@
 #include <optional>
 
 #include "worker/context.hpp"
-#include "worker/global_average.hpp"
-#include "worker/growth.hpp"
-#include "worker/lag_detector.hpp"
 #include "worker/mean_model.hpp"
 #include "worker/membership_view.hpp"
 #include "worker/model_reader.hpp"
 #include "worker/participation.hpp"
 #include "worker/publisher.hpp"
 #include "worker/recovery.hpp"
-#include "worker/reduction.hpp"
 #include "worker/round.hpp"
 #include "worker/round_plan.hpp"
 #include "worker/start/link_builder.hpp"
-#include "worker/start/topology_config.hpp"
-#include "worker/worker_start.hpp"
+#include "worker/start/startup_config.hpp"
+#include "worker/start/worker_start.hpp"
 #include "worker/worker_state.hpp"
 
 namespace fast {

@@ -2,8 +2,11 @@
 
 #include <fast/core/error.hpp>
 
-#include "mpi/launcher.hpp"
+#include <algorithm>
+#include <cmath>
 
+#include "core/numbers.hpp"
+#include "mpi/launcher.hpp"
 namespace fast::worker {
 
 bool Participation::looks_at_seat() {
@@ -59,6 +62,106 @@ void Participation::vacate() noexcept {
   members_->release();
   worker_.setting.group.disable_collectives();
   mpi::notify_launcher(mpi::LauncherNote::lost_seat);
+}
+
+namespace {
+
+using membership::NumberedRound;
+using membership::RoundDecision;
+
+constexpr double epochs_per_growth = 1e9;
+/// Within this time all workers hear of a growth, mostly.
+constexpr double hear_of_growth_s = 0.5;
+constexpr double most_rounds_ahead = 1e5;
+
+}  // namespace
+
+double epoch_of_growth(int growth) { return epochs_per_growth * growth; }
+int growths_before(double epoch) { return saturate<int>(epoch / epochs_per_growth); }
+
+void Growth::allow(const GrowthRounds& rounds) {
+  require(rounds.every >= 1, ErrorKind::argument,
+          "Worker: workers join every {} rounds; 1 or more are required", rounds.every);
+  if (members_) members_->growth().allow(rounds);
+}
+
+std::string Growth::why_not() const {
+  if (worker_.setting.traits.topology.scope == algorithm::Scope::nobody)
+    return fmt::format("algorithm {} averages with nobody", worker_.setting.traits.name);
+  if (worker_.setting.sends_sums())
+    return fmt::format(
+        "algorithm {} at a staleness above 0 sends running sums over edges that must stay",
+        worker_.setting.traits.name);
+  if (!members_->growth().is_allowed() && members_->map().entered() == 0)
+    return "the program does not allow it (Worker::allow_growth)";
+  if (members_->growth().spares_left() < 1) return "no spare is left";
+  try {
+    wiring_.of(members_->map().founders() + members_->growth().wanted() + 1, worker_.options());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+void Growth::hear_launcher() {
+  for (const int asked = mpi::growths_asked(); heard_ < asked; ++heard_) {
+    const std::string reason = why_not();
+    if (reason.empty()) {
+      members_->growth().request();
+      mpi::notify_launcher(mpi::LauncherNote::grows);
+    } else {
+      mpi::notify_launcher(mpi::LauncherNote::refuses_growth);
+      worker_.warn(fmt::format("worker {}: no worker can join: {}; training goes on",
+                               worker_.rank(), reason));
+    }
+  }
+}
+
+/// So many rounds are made while all workers hear of a growth.
+std::int64_t Growth::rounds_ahead() {
+  const double elapsed_s = std::max(1e-6, Seconds(Clock::now() - began_).count());
+  const double rounds = hear_of_growth_s * static_cast<double>(++looks_) / elapsed_s;
+  return static_cast<std::int64_t>(std::ceil(std::min(rounds, most_rounds_ahead)));
+}
+
+/// The topology of a run that has grown so often, from that combination on.
+void Growth::change(int growths, std::int64_t from) {
+  const ResolvedTopology wired =
+      wiring_.of(members_->map().founders() + growths, worker_.options());
+  plan_.change(wired.schedule, from, wired.weights.rule, wired.weights.lazy);
+  prepared_ = growths;
+}
+
+int Growth::begin(std::int64_t rounds) {
+  const int planned = members_->map().entered();
+  members_->growth().begin(rounds);
+  const int entered = members_->map().entered();
+  if (entered > planned) change(entered, worker_.progress.combinations);
+  prepare(rounds);
+  return entered;
+}
+
+/// In the round before, so that what is published for the growth's round reaches its readers.
+void Growth::prepare(std::int64_t rounds) {
+  if (!members_) return;
+  const std::optional<NumberedRound> coming = members_->growth().coming();
+  if (!coming || rounds + 1 < coming->round) return;
+  const auto number = static_cast<int>(coming->number);
+  if (number <= prepared_) return;
+  const std::int64_t steps = worker_.setting.steps();
+  const std::int64_t first = (coming->round + steps - 1) / steps + worker_.progress.republished;
+  change(number, std::max(first, worker_.progress.combinations));
+}
+
+bool Growth::look_around() {
+  hear_launcher();
+  const std::int64_t rounds = worker_.progress.stats.rounds;
+  const RoundDecision turn =
+      members_->growth().take_turn(rounds, rounds_ahead(), worker_.options().deadline);
+  prepare(rounds);
+  if (turn != RoundDecision::enter) return false;
+  members_->growth().enter();
+  return true;
 }
 
 }  // namespace fast::worker

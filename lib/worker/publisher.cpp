@@ -3,7 +3,7 @@
 #include <fast/core/error.hpp>
 
 #include "combine/finite.hpp"
-#include "worker/phase_timer.hpp"
+#include "worker/context.hpp"
 
 namespace fast::worker {
 

@@ -1,15 +1,15 @@
 #include "worker/recovery.hpp"
 
 #include <algorithm>
+#include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
-#include <fast/core/wait_check.hpp>
 #include <numeric>
 #include <set>
 #include <thread>
 
 #include "combine/finite.hpp"
-#include "worker/growth.hpp"
+#include "worker/participation.hpp"
 
 namespace fast::worker {
 namespace {

@@ -3,9 +3,227 @@
 #include <algorithm>
 #include <utility>
 
-#include "worker/phase_timer.hpp"
-
+#include "worker/context.hpp"
 namespace fast::worker {
+namespace {
+/// At first all workers are taken to be there, whoever they are.
+constexpr int anyone = -1;
+}  // namespace
+
+NeighborMemory::NeighborMemory(const Context& context)
+    : worker_(context),
+      met_(static_cast<std::size_t>(context.setting.group.everyone().size()), anyone) {}
+
+/// `rank` is there for that worker; none: it is absent. What has changed since the last time.
+NeighborMemory::Change NeighborMemory::meet(int worker, std::optional<int> rank) {
+  const auto before = std::exchange(met_[static_cast<std::size_t>(worker)], rank);
+  if (before == rank || (before == anyone && rank)) return Change::none;
+  if (!rank) return Change::left;
+  return before ? Change::other : Change::came;
+}
+
+/// The rank in that worker's place, as Arrival::rank has it: 0 where workers are ranks.
+int NeighborMemory::rank_of(int worker) const {
+  const auto& members = worker_.setting.members;
+  return members ? members->map().holder(worker) : 0;
+}
+
+/// Whether any neighbor of the round has left, has come back or is another rank since the last time
+/// that this worker met it.
+NeighborMemory::Changes NeighborMemory::note(const std::vector<Arrival>& arrivals,
+                                             const RoundEdges& edges) {
+  Changes changes;
+  for (const Arrival& arrival : arrivals) {
+    const bool there = is_present(arrival) || arrival.state == Arrival::State::torn;
+    const auto rank = there ? std::optional(arrival.rank) : std::nullopt;
+    const Change change = meet(arrival.worker, rank);
+    changes.any |= change != Change::none;
+    changes.source_came |= change == Change::came;
+  }
+  if (!worker_.setting.traits.topology.divides()) return changes;
+  for (const int reader : edges.destinations) {
+    if (std::binary_search(edges.sources.begin(), edges.sources.end(), reader)) continue;
+    const Arrival::State state = worker_.exchange.look(reader, worker_.progress.combinations);
+    const bool there = state == Arrival::State::present;
+    const auto rank = there ? std::optional(rank_of(reader)) : std::nullopt;
+    changes.any |= meet(reader, rank) != Change::none;
+  }
+  return changes;
+}
+
+double NeighborMemory::epoch_after(const std::vector<Arrival>& arrivals,
+                                   const RoundPlan::Round& round) {
+  const double own = worker_.mixer.scalars().epoch();
+  if (!worker_.setting.traits.memory.remembers_neighbors) return own;
+  const Changes changes = note(arrivals, round.edges);
+  double heard = 0;
+  bool any_present = false;
+  for (const Arrival& arrival : arrivals) {
+    if (!is_present(arrival)) continue;
+    any_present = true;
+    heard = std::max(heard, worker_.mixer.scalars().epoch_of(arrival.payload));
+  }
+  // What was sent in the neighbors' epoch before is lost to this worker: all begin another one.
+  const bool left_out = any_present && std::exchange(left_out_rounds_, false);
+  if (left_out || changes.source_came) heard += 1;
+  return std::max(own + (changes.any ? 1 : 0), heard);
+}
+
+/// The shares of absent readers stay with this worker.
+double NeighborMemory::kept_shares(const RoundPlan::Round& round) const {
+  double kept = 0;
+  for (std::size_t k = 0; k < round.shares.size(); ++k) {
+    if (!met_[static_cast<std::size_t>(round.edges.destinations[k])]) kept += round.shares[k];
+  }
+  return kept;
+}
+
+combine::Neighborhood NeighborMemory::neighborhood(const std::vector<Arrival>& arrivals,
+                                                   const RoundPlan::Round& round) const {
+  combine::Neighborhood near{
+      worker_.exchange.published(), {}, {}, {}, round.row.self + kept_shares(round)};
+  combine::Mixer& mixer = worker_.mixer;
+  const bool sums = worker_.setting.sends_sums();
+  for (std::size_t k = 0; k < arrivals.size(); ++k) {
+    const Arrival& arrival = arrivals[k];
+    if (sums && arrival.state == Arrival::State::torn) near.owed_weight += round.row.weights[k];
+    if (!is_present(arrival)) continue;
+    if (!sums && mixer.scalars().epoch_of(arrival.payload) != mixer.scalars().epoch()) continue;
+    near.workers.push_back(arrival.worker);
+    near.payloads.push_back(arrival.payload);
+    near.weights.push_back(round.row.weights[k]);
+  }
+  return near;
+}
+
+namespace {
+
+constexpr int most_passes = 3;
+
+/// Rules that only average, over host memory, at any staleness.
+class AveragingCombiner final : public Combiner {
+ public:
+  explicit AveragingCombiner(const Context& context) : Combiner(context) {}
+
+  bool reads_early() const override {
+    const WorkerConfig& setting = worker_.setting;
+    return setting.exact() && setting.fused() && setting.shape.scalars == 0 &&
+           setting.options.codec.kind == codec::Kind::identity && !worker_.mixer.takes_updates() &&
+           combine::BlockSources::may_arrive(worker_.mixer.layout());
+  }
+  bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
+               const algorithm::RoundInfo& info) override {
+    const bool fused = worker_.setting.fused();
+    const MutablePayload next = fused ? acquire() : MutablePayload{};
+    WorkerStats& stats = worker_.progress.stats;
+    const PhaseTimer timer(worker_, Phase::mix, stats.mix_s);
+    combine::BlockSources sources(worker_.exchange, arrivals, round.row, info.round,
+                                  worker_.setting.exact());
+    const bool counts = worker_.mixer.combine(sources, info, fused ? &next : nullptr);
+    stats.rejected += sources.rejected();
+    stats.wait_s += sources.waited_s();
+    stats.mix_s -= sources.waited_s();
+    return counts;
+  }
+};
+
+/// Other rules at staleness 0: published slots do not change before this worker has completed the
+/// round.
+class ExactCombiner final : public Combiner {
+ public:
+  explicit ExactCombiner(const Context& context) : Combiner(context) {}
+
+  bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
+               const algorithm::RoundInfo& info) override {
+    const bool fused = worker_.setting.fused();
+    const MutablePayload next = fused ? acquire() : MutablePayload{};
+    const double epoch = std::max(least_epoch_, memory_.epoch_after(arrivals, round));
+    const bool restarts = epoch != worker_.mixer.scalars().epoch();
+    if (restarts) worker_.mixer.restart(epoch);
+    if (!restarts || worker_.setting.traits.topology.divides()) {
+      const PhaseTimer timer(worker_, Phase::mix, worker_.progress.stats.mix_s);
+      combine::Neighborhood near = memory_.neighborhood(arrivals, round);
+      algorithm::RoundInfo now = info;
+      now.restarts = restarts;
+      if (restarts) near.self_weight = 0;  // this worker's own message is of the epoch before
+      worker_.mixer.combine(near, now, fused ? &next : nullptr);
+    }
+    return std::all_of(arrivals.begin(), arrivals.end(), [&](const Arrival& arrival) {
+      return !is_present(arrival) || worker_.exchange.is_intact(arrival);
+    });
+  }
+};
+
+/// Other rules above staleness 0: a slot may be written to while it is read. What was read is
+/// checked, and read again, at most three times, before it is used.
+class OptimisticCombiner final : public Combiner {
+ public:
+  explicit OptimisticCombiner(const Context& context) : Combiner(context) {}
+
+  bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
+               const algorithm::RoundInfo& info) override {
+    const double epoch = gather(arrivals, round, info.round);
+    const bool fused = worker_.setting.fused();
+    const MutablePayload next = fused ? acquire() : MutablePayload{};
+    if (epoch != worker_.mixer.scalars().epoch()) {
+      worker_.mixer.restart(epoch);  // the next round takes the sums of the new epoch, too
+      return true;
+    }
+    const PhaseTimer timer(worker_, Phase::mix, worker_.progress.stats.mix_s);
+    worker_.mixer.combine_gathered(worker_.exchange.published(), info, fused ? &next : nullptr);
+    return true;
+  }
+
+ private:
+  /// Reads until all that was read is whole. Returns the epoch after that.
+  double gather(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
+                std::int64_t number) {
+    double epoch = std::max(least_epoch_, worker_.mixer.scalars().epoch());
+    for (int pass = 1;; ++pass) {
+      {
+        const PhaseTimer timer(worker_, Phase::mix, worker_.progress.stats.mix_s);
+        worker_.mixer.gather(memory_.neighborhood(arrivals, round));
+        epoch = std::max(epoch, memory_.epoch_after(arrivals, round));
+      }
+      const std::vector<std::size_t> torn = torn_of(arrivals);
+      if (torn.empty()) return epoch;
+      ++worker_.progress.stats.rejected;
+      const bool again = pass < most_passes;
+      const auto newer = again ? worker_.exchange.fetch(number) : std::vector<Arrival>{};
+      for (const std::size_t k : torn) {
+        if (again) {
+          arrivals[k] = newer[k];
+        } else {
+          arrivals[k].state = Arrival::State::torn;
+        }
+      }
+    }
+  }
+
+  /// Those that have changed while they were read.
+  std::vector<std::size_t> torn_of(const std::vector<Arrival>& arrivals) const {
+    std::vector<std::size_t> torn;
+    for (std::size_t k = 0; k < arrivals.size(); ++k) {
+      if (is_present(arrivals[k]) && !worker_.exchange.is_intact(arrivals[k])) torn.push_back(k);
+    }
+    return torn;
+  }
+};
+
+}  // namespace
+
+MutablePayload Combiner::acquire() {
+  const PhaseTimer timer(worker_, Phase::wait, worker_.progress.stats.wait_s);
+  return worker_.exchange.acquire();
+}
+
+std::unique_ptr<Combiner> make_combiner(const Context& context) {
+  if (context.setting.traits.plain_average && !context.options().accelerator)
+    return std::make_unique<AveragingCombiner>(context);
+  if (context.setting.exact()) return std::make_unique<ExactCombiner>(context);
+  return std::make_unique<OptimisticCombiner>(context);
+}
+
 namespace {
 
 bool any_arriving(const std::vector<Arrival>& arrivals) {

@@ -3,7 +3,7 @@
 
 #include <fast/exchange/exchange.hpp>
 #include <fast/mixing/weights.hpp>
-#include <fast/topology/schedule.hpp>
+#include <fast/topology/topology.hpp>
 #include <memory>
 #include <mutex>
 #include <unordered_map>

@@ -2,11 +2,11 @@
 #include <cmath>
 #include <exception>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
-#include <fast/worker/requirements.hpp>
 #include <fast/worker/worker.hpp>
 #include <limits>
 #include <utility>
+#include "core/message.hpp"
+#include "worker/start/requirements.hpp"
 
 #include "combine/accelerator.hpp"
 #include "core/ended_by_check.hpp"

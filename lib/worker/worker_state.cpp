@@ -4,7 +4,7 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 
-#include "worker/growth.hpp"
+#include "worker/participation.hpp"
 
 namespace fast::worker {
 namespace {

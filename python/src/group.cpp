@@ -16,8 +16,8 @@
 #include "bindings.hpp"
 #include "errors.hpp"
 #include "held.hpp"
-#include "mpi/handle.hpp"
-#include "mpi/place.hpp"
+#include "mpi/interop.hpp"
+#include "mpi/process_manager.hpp"
 #include "waiting.hpp"
 
 namespace fast::python {

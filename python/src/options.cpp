@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "bindings.hpp"
-#include "core/closest.hpp"
+#include "core/registry.hpp"
 #include "held.hpp"
 #include "observer.hpp"
-#include "worker/options/rows.hpp"
+#include "worker/worker_options.hpp"
 
 namespace fast::python {
 namespace {

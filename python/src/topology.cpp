@@ -7,7 +7,6 @@
 
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/topology/schedule.hpp>
 
 #include "bindings.hpp"
 #include "errors.hpp"

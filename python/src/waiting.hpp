@@ -5,7 +5,7 @@
 
 #include <atomic>
 #include <exception>
-#include <fast/core/wait_check.hpp>
+#include <fast/core/deadline.hpp>
 
 namespace fast::python {
 

@@ -8,7 +8,7 @@
 #include "data/options/rows.hpp"
 #include "support/catch.hpp"
 #include "train/options/rows.hpp"
-#include "worker/options/rows.hpp"
+#include "worker/worker_options.hpp"
 
 using namespace c_test;
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <fast/topology/load.hpp>
-#include <fast/topology/parts.hpp>
+#include <fast/topology/topology.hpp>
 #include <stdexcept>
 #include <string>
 

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "chaos/work.hpp"
-#include "mpi/started.hpp"
+#include "mpi/process_manager.hpp"
 
 namespace chaos {
 

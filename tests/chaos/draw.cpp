@@ -4,10 +4,10 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/topology/parts.hpp>
-#include <fast/worker/requirements.hpp>
+#include <fast/topology/topology.hpp>
 #include <fast/worker/rotating_arena.hpp>
 #include <span>
+#include "worker/start/requirements.hpp"
 
 #include "chaos/bounds.hpp"
 #include "chaos/features.hpp"

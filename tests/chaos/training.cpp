@@ -17,7 +17,7 @@
 #include "chaos/bounds.hpp"
 #include "chaos/features.hpp"
 #include "chaos/work.hpp"
-#include "mpi/started.hpp"
+#include "mpi/process_manager.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace chaos {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fast/topology/load.hpp>
-#include <fast/topology/parts.hpp>
+#include <fast/topology/topology.hpp>
 #include <fstream>
 #include <sstream>
 #include <utility>

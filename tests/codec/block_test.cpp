@@ -1,6 +1,6 @@
+#include "codec/block.hpp"
 #include <bit>
 #include <cmath>
-#include <fast/codec/block.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <limits>

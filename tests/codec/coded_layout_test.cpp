@@ -1,6 +1,6 @@
+#include "codec/coded_layout.hpp"
 #include <cmath>
 #include <cstring>
-#include <fast/codec/coded_layout.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 

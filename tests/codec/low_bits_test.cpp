@@ -1,9 +1,9 @@
 // Codes of 4 and 2 bits against their definitions.
 #include <cmath>
-#include <fast/codec/block.hpp>
 #include <fast/core/random.hpp>
 #include <limits>
 #include <vector>
+#include "codec/block.hpp"
 
 #include "support/catch.hpp"
 

@@ -1,4 +1,4 @@
-#include <fast/codec/selected.hpp>
+#include "codec/sparse.hpp"
 
 #include <numeric>
 #include <set>

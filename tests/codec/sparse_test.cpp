@@ -1,7 +1,7 @@
+#include "codec/sparse.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fast/codec/sparse.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "core/closest.hpp"
+#include "core/registry.hpp"
 
 #include "support/catch.hpp"
 

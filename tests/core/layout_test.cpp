@@ -1,5 +1,5 @@
 #include <fast/core/error.hpp>
-#include <fast/core/layout.hpp>
+#include <fast/core/tensor_view.hpp>
 
 #include "support/catch.hpp"
 

@@ -1,4 +1,4 @@
-#include "core/median.hpp"
+#include "core/numbers.hpp"
 
 #include <algorithm>
 

@@ -2,11 +2,11 @@
 #include <unistd.h>
 
 #include <fast/core/error.hpp>
-#include <fast/core/host.hpp>
-#include <fast/core/message.hpp>
 #include <fast/core/tensor_view.hpp>
 #include <fstream>
 #include <new>
+#include "core/host.hpp"
+#include "core/message.hpp"
 
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"

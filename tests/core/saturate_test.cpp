@@ -1,4 +1,4 @@
-#include "core/saturate.hpp"
+#include "core/numbers.hpp"
 
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "core/say.hpp"
+#include "core/message.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

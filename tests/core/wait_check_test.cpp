@@ -1,4 +1,4 @@
-#include <fast/core/wait_check.hpp>
+#include <fast/core/deadline.hpp>
 
 #include <atomic>
 #include <thread>

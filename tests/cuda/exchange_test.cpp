@@ -9,9 +9,7 @@
 #include <fast/mixing/kernels.hpp>
 #include <mutex>
 
-#include "cuda/device/departures.hpp"
 #include "cuda/device/region.hpp"
-#include "cuda/network/work.hpp"
 #include "cuda/rounds.hpp"
 #include "support/catch.hpp"
 

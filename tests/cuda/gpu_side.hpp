@@ -7,7 +7,6 @@
 #include <string>
 
 #include "cuda/device/region.hpp"
-#include "cuda/network/work.hpp"
 #include "cuda/rounds.hpp"
 
 namespace fast::testing {

@@ -1,7 +1,6 @@
-#include <fast/cuda/batch_stage.hpp>
 #include <fast/cuda/network.hpp>
 #include <fast/cuda/optimizer.hpp>
-#include <fast/data/prefetcher.hpp>
+#include <fast/data/loader.hpp>
 #include <fast/data/synthetic.hpp>
 
 #include "cuda/network_checks.hpp"

@@ -1,7 +1,6 @@
 // What is asked for where there is no GPU is refused with the one reason; skipped where there is.
 #include <fast/core/error.hpp>
 #include <fast/cuda/backend.hpp>
-#include <fast/cuda/batch_stage.hpp>
 #include <fast/cuda/device.hpp>
 #include <fast/cuda/memory.hpp>
 #include <fast/cuda/network.hpp>

@@ -1,5 +1,4 @@
 #include <fast/core/error.hpp>
-#include <fast/data/augment.hpp>
 #include <fast/data/loader.hpp>
 #include <fast/data/synthetic.hpp>
 #include <numeric>

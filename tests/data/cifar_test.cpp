@@ -1,5 +1,5 @@
 #include <fast/core/error.hpp>
-#include <fast/data/cifar.hpp>
+#include <fast/data/formats.hpp>
 #include <fast/data/load.hpp>
 #include <string>
 

@@ -1,6 +1,6 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
-#include <fast/data/idx.hpp>
+#include <fast/data/formats.hpp>
 
 #include "support/catch.hpp"
 #include "support/idx_files.hpp"

@@ -1,7 +1,7 @@
 #include <png.h>
 
 #include <fast/core/error.hpp>
-#include <fast/data/image_folder.hpp>
+#include <fast/data/formats.hpp>
 #include <fast/data/load.hpp>
 #include <fstream>
 

@@ -1,6 +1,6 @@
+#include "data/packed.hpp"
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
-#include <fast/data/packed.hpp>
 #include <fast/data/synthetic.hpp>
 #include <numeric>
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fast/core/error.hpp>
-#include <fast/data/prefetcher.hpp>
+#include <fast/data/loader.hpp>
 #include <fast/data/synthetic.hpp>
 #include <mutex>
 #include <stdexcept>

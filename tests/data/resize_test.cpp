@@ -4,10 +4,9 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
-#include <fast/data/cifar.hpp>
-#include <fast/data/image_folder.hpp>
+#include <fast/data/formats.hpp>
 #include <fast/data/load.hpp>
-#include <fast/data/packed_shards.hpp>
+#include <fast/data/shards.hpp>
 #include <fstream>
 
 #include "support/catch.hpp"

@@ -1,7 +1,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/data/loader.hpp>
-#include <fast/data/sharding.hpp>
+#include <fast/data/sampler.hpp>
 #include <fast/data/synthetic.hpp>
 #include <numeric>
 #include <set>

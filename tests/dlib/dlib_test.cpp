@@ -1,5 +1,5 @@
-#include <fast/core/layout.hpp>
 #include <fast/core/random.hpp>
+#include <fast/core/tensor_view.hpp>
 #include <fast/data/loader.hpp>
 #include <fast/data/synthetic.hpp>
 #include <fast/dlib/backend.hpp>

@@ -1,4 +1,4 @@
-#include "feed/message_stream.hpp"
+#include "feed/sample_messages.hpp"
 
 #include <fast/core/error.hpp>
 #include <fast/data/loader.hpp>
@@ -7,8 +7,6 @@
 #include <thread>
 
 #include "feed/fake_broker.hpp"
-#include "feed/publisher.hpp"
-#include "feed/sample_message.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

@@ -1,4 +1,4 @@
-#include "feed/sample_message.hpp"
+#include "feed/sample_messages.hpp"
 
 #include <fast/core/error.hpp>
 

@@ -5,8 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "serve/refusal.hpp"
-#include "serve/request_parser.hpp"
+#include "fast_serve/request_parser.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const fast::serve::InputForm form{{1, 2, 2}, 8};

@@ -1,8 +1,8 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
-#include <fast/mixing/spectrum.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/mixing/weights.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <numbers>
 

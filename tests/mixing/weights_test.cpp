@@ -3,8 +3,8 @@
 #include <fast/core/random.hpp>
 #include <fast/mixing/check.hpp>
 #include <fast/mixing/weights.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include "support/catch.hpp"

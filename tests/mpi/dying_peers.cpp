@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "mpi/launcher.hpp"
-#include "mpi/messages.hpp"
 #include "mpi/remote_window.hpp"
+#include "mpi/request.hpp"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
+#include <fast/mpi/communicator.hpp>
 #include <fast/mpi/environment.hpp>
-#include <fast/mpi/point_to_point.hpp>
 #include <thread>
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include <fast/mpi/point_to_point.hpp>
+#include <fast/mpi/communicator.hpp>
 
 #include <fast/core/error.hpp>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "mpi/read_server.hpp"
+#include "mpi/remote_window.hpp"
 
 #include <array>
 #include <atomic>

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 
-#include "mpi/messages.hpp"
 #include "support/catch.hpp"
 #include "support/mpi_main.hpp"
 

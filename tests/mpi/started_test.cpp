@@ -1,4 +1,4 @@
-#include "mpi/started.hpp"
+#include "mpi/process_manager.hpp"
 
 #include <cstdlib>
 #include <fast/core/error.hpp>

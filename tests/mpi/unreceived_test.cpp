@@ -1,13 +1,13 @@
 // A message that nobody has received when its communicator ends must not reach a later
 // communicator, to which MPI may give the same context.
 #include <array>
-#include <fast/mpi/point_to_point.hpp>
+#include <fast/mpi/communicator.hpp>
 #include <thread>
 #include <vector>
 
 #include "exchange/mpi_datagrams.hpp"
 #include "mpi/impl.hpp"
-#include "mpi/read_server.hpp"
+#include "mpi/remote_window.hpp"
 #include "support/catch.hpp"
 #include "support/mpi_main.hpp"
 

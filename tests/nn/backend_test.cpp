@@ -1,6 +1,6 @@
 #include <cmath>
 #include <fast/core/error.hpp>
-#include <fast/core/layout.hpp>
+#include <fast/core/tensor_view.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/nn/backend.hpp>
 #include <fast/nn/network.hpp>

@@ -1,4 +1,4 @@
-#include "nn/cpu.hpp"
+#include "nn/checks.hpp"
 
 #include "support/catch.hpp"
 

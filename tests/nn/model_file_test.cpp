@@ -1,5 +1,5 @@
 #include <fast/core/error.hpp>
-#include <fast/nn/model_file.hpp>
+#include <fast/nn/model_spec.hpp>
 #include <fast/nn/network.hpp>
 
 #include "nn/samples.hpp"

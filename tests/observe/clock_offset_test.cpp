@@ -1,4 +1,4 @@
-#include <fast/observe/clock_offset.hpp>
+#include "observe/clock_offset.hpp"
 
 #include <fmt/core.h>
 
@@ -6,8 +6,8 @@
 #include <fast/exchange/local.hpp>
 #include <fast/observe/trace.hpp>
 
-#include "observe/trace_alignment.hpp"
-#include "observe/trace_fields.hpp"
+#include "observe/trace_packets.hpp"
+#include "observe/trace_reader.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "support/temporary_directory.hpp"

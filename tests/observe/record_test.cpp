@@ -1,4 +1,4 @@
-#include "observe/record.hpp"
+#include "observe/tensorboard_record.hpp"
 
 #include "support/catch.hpp"
 

@@ -6,7 +6,7 @@
 #include <protozero/pbf_reader.hpp>
 #include <sstream>
 
-#include "observe/record.hpp"
+#include "observe/tensorboard_record.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 

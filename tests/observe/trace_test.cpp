@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/observe/trace_files.hpp>
 #include <fstream>
 #include <set>
+#include "observe/trace_files.hpp"
 
-#include "observe/trace_fields.hpp"
+#include "observe/trace_packets.hpp"
 #include "observe/trace_reader.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"

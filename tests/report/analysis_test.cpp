@@ -1,13 +1,10 @@
 #include <cmath>
 #include <numbers>
 
-#include "fast_report/consensus.hpp"
 #include "fast_report/curves.hpp"
-#include "fast_report/network.hpp"
-#include "fast_report/state.hpp"
 #include "fast_report/summary.hpp"
 #include "fast_report/time_use.hpp"
-#include "fast_report/totals.hpp"
+#include "fast_report/workers.hpp"
 #include "run_directory.hpp"
 #include "support/catch.hpp"
 

@@ -6,8 +6,6 @@
 
 #include "core/whole_file.hpp"
 #include "fast_report/html.hpp"
-#include "fast_report/numbers.hpp"
-#include "fast_report/page_file.hpp"
 #include "run_directory.hpp"
 #include "support/catch.hpp"
 

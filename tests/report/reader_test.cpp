@@ -2,7 +2,6 @@
 
 #include "fast_report/run_reader.hpp"
 #include "fast_report/time_use.hpp"
-#include "fast_report/timeline.hpp"
 #include "run_directory.hpp"
 #include "support/catch.hpp"
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "fast_report/metrics_files.hpp"
-#include "fast_report/timeline.hpp"
+#include "fast_report/run_reader.hpp"
+#include "fast_report/time_use.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace report_test {

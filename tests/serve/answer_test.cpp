@@ -1,4 +1,4 @@
-#include "serve/answer.hpp"
+#include "fast_serve/answer.hpp"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

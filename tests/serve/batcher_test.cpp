@@ -1,11 +1,11 @@
-#include "serve/batcher.hpp"
+#include "fast_serve/batcher.hpp"
 
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <mutex>
 
+#include "fast_serve/request_parser.hpp"
 #include "serve/models.hpp"
-#include "serve/refusal.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

@@ -1,5 +1,5 @@
 // The server on the network, with several clients.
-#include "serve/http_server.hpp"
+#include "fast_serve/http_server.hpp"
 
 #include <cstring>
 #include <fast/core/error.hpp>

@@ -1,4 +1,4 @@
-#include "serve/metrics.hpp"
+#include "fast_serve/metrics.hpp"
 
 #include <fmt/core.h>
 

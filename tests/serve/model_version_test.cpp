@@ -1,12 +1,12 @@
-#include "serve/model_version.hpp"
+#include "fast_serve/served_model.hpp"
 
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <limits>
 #include <thread>
 
+#include "fast_serve/request_parser.hpp"
 #include "serve/models.hpp"
-#include "serve/refusal.hpp"
 #include "support/catch.hpp"
 #include "support/seed.hpp"
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "serve/model_version.hpp"
+#include "fast_serve/served_model.hpp"
 
 namespace fast::testing {
 

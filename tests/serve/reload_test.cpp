@@ -5,8 +5,8 @@
 
 #include <sys/resource.h>
 
+#include "fast_serve/model_source.hpp"
 #include "serve/models.hpp"
-#include "serve/reloader.hpp"
 #include "support/catch.hpp"
 #include "support/contents.hpp"
 #include "support/temporary_directory.hpp"

@@ -1,10 +1,9 @@
-#include "serve/request_parser.hpp"
+#include "fast_serve/request_parser.hpp"
 
 #include <cstring>
 #include <limits>
 #include <string>
 
-#include "serve/refusal.hpp"
 #include "support/catch.hpp"
 
 using namespace fast::serve;

@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-#include "serve/http_server.hpp"
+#include "fast_serve/http_server.hpp"
 #include "serve/models.hpp"
 #include "support/catch.hpp"
 

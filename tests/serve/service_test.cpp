@@ -1,4 +1,4 @@
-#include "serve/service.hpp"
+#include "fast_serve/service.hpp"
 
 #include <cstring>
 #include <fast/core/error.hpp>

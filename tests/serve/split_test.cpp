@@ -1,4 +1,4 @@
-#include "serve/split.hpp"
+#include "fast_serve/served_model.hpp"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Messages and answers without a server: what is acknowledged, and when.
-#include "serve/stream_scorer.hpp"
+#include "fast_serve/stream_scorer.hpp"
 
 #include <deque>
 #include <fast/core/error.hpp>

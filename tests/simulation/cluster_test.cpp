@@ -1,5 +1,5 @@
 #include <fast/core/error.hpp>
-#include <fast/simulation/cluster.hpp>
+#include <fast/simulation/plan.hpp>
 #include <string>
 
 #include "support/catch.hpp"

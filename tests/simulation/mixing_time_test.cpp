@@ -1,9 +1,8 @@
 #include <cmath>
 #include <fast/core/error.hpp>
-#include <fast/simulation/mixing_time.hpp>
+#include <fast/simulation/plan.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <numbers>
 

@@ -2,10 +2,10 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/simulation/plan.hpp>
-#include <fast/simulation/recurrence.hpp>
+#include <fast/simulation/workload.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology/placement.hpp>
-#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <string>
 

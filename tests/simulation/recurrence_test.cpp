@@ -3,8 +3,8 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/exchange/exchange.hpp>
-#include <fast/simulation/recurrence.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/simulation/workload.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <limits>
 #include <vector>

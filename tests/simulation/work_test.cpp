@@ -1,6 +1,6 @@
 #include <cmath>
 #include <fast/core/error.hpp>
-#include <fast/simulation/work.hpp>
+#include <fast/simulation/workload.hpp>
 #include <filesystem>
 #include <fstream>
 

@@ -1,4 +1,4 @@
-#include "stream/address.hpp"
+#include "stream/broker.hpp"
 
 #include <cstdlib>
 #include <fast/core/error.hpp>

@@ -4,7 +4,7 @@
 
 #include <cstring>
 #include <fast/backend/backend.hpp>
-#include <fast/core/layout.hpp>
+#include <fast/core/tensor_view.hpp>
 #include <fast/worker/device_replica.hpp>
 #include <limits>
 #include <memory>

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/worker/worker.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -6,7 +6,7 @@
 
 #include <fast/algorithm/rules.hpp>
 #include <fast/exchange/group.hpp>
-#include <fast/topology/schedule.hpp>
+#include <fast/topology/topology.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

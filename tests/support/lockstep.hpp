@@ -2,9 +2,9 @@
 // A round of a small model takes some microseconds, so that tests can make 100,000 rounds.
 #pragma once
 
-#include <fast/topology/schedule.hpp>
-#include <fast/worker/requirements.hpp>
+#include <fast/topology/topology.hpp>
 #include <fast/worker/worker.hpp>
+#include "worker/start/requirements.hpp"
 
 #include <array>
 #include <functional>

@@ -3,7 +3,7 @@
 
 #include <fast/algorithm/rules.hpp>
 #include <fast/codec/codec.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <string_view>
 #include <vector>

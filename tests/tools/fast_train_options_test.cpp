@@ -6,7 +6,6 @@
 
 #include "fast_train/options.hpp"
 #include "fast_train/read_options.hpp"
-#include "fast_train/resolve.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

@@ -1,4 +1,4 @@
-#include "fastrun/host/connections.hpp"
+#include "fastrun/connections.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "fastrun/control_file.hpp"
+#include "fastrun/requests.hpp"
 
 #include <fast/core/error.hpp>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "fastrun/host/cores.hpp"
+#include "fastrun/host.hpp"
 
 #include <sched.h>
 

@@ -1,4 +1,4 @@
-#include "fastrun/environment.hpp"
+#include "fastrun/starter.hpp"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "fastrun/channel.hpp"
-#include "fastrun/host/cores.hpp"
+#include "fastrun/host.hpp"
 #include "support/catch.hpp"
 
 using namespace fastrun;

@@ -1,4 +1,4 @@
-#include "fastrun/failures.hpp"
+#include "fastrun/ranks.hpp"
 
 #include "support/catch.hpp"
 

@@ -1,4 +1,4 @@
-#include "fastrun/growth_requests.hpp"
+#include "fastrun/requests.hpp"
 
 #include "support/catch.hpp"
 

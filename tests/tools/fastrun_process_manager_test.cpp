@@ -1,4 +1,4 @@
-#include "fastrun/process_manager.hpp"
+#include "fastrun/starter.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "fastrun/host/program_file.hpp"
+#include "fastrun/host.hpp"
 
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-#include "fastrun/start_command.hpp"
+#include "fastrun/starter.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <csignal>
 
-#include "fastrun/rank_reports.hpp"
 #include "fastrun/watch.hpp"
 #include "support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // What --topology auto takes by a plan: by figures of a plan, and by closed forms of a cluster.
-#include "fast_train/planned_topology.hpp"
+#include "fast_train/automatic_topology.hpp"
 
 #include <fast/topology/load.hpp>
 

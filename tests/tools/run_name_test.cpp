@@ -1,9 +1,8 @@
-#include "fast_train/run_name.hpp"
+#include "fast_train/read_options.hpp"
 
 #include <fast/core/error.hpp>
 #include <fstream>
 
-#include "fast_train/read_options.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 

@@ -1,4 +1,4 @@
-#include "measure/step_times.hpp"
+#include "measure/measured_cluster.hpp"
 
 #include <thread>
 

@@ -1,7 +1,6 @@
 // What every graph must hold, whatever made it.
 #pragma once
 
-#include <fast/topology/schedule.hpp>
 #include <fast/topology/topology.hpp>
 
 #include <algorithm>

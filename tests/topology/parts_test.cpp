@@ -1,7 +1,6 @@
 #include <fast/topology/graphs.hpp>
-#include <fast/topology/parts.hpp>
-#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
+#include <fast/topology/topology.hpp>
 
 #include "support/catch.hpp"
 

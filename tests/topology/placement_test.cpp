@@ -1,7 +1,6 @@
 #include <fast/core/error.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/placement.hpp>
-#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <numeric>
 

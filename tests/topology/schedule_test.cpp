@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/topology/permutation.hpp>
-#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <set>
+#include "topology/matchings.hpp"
 
 #include "support/catch.hpp"
 #include "topology/graph_checks.hpp"

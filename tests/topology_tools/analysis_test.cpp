@@ -1,7 +1,6 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/topology/graphs.hpp>
-#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/topology_tools/analysis.hpp>
 #include <numbers>

@@ -2,7 +2,7 @@
 #include <torch/optim/sgd.h>
 
 #include <fast/core/error.hpp>
-#include <fast/core/layout.hpp>
+#include <fast/core/tensor_view.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/torch/replica.hpp>

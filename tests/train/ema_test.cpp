@@ -1,4 +1,4 @@
-#include "train/ema.hpp"
+#include "train/run/replica.hpp"
 
 #include <fast/core/tensor_view.hpp>
 

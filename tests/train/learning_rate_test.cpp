@@ -1,6 +1,6 @@
 #include <cmath>
 #include <fast/core/error.hpp>
-#include <fast/train/learning_rate.hpp>
+#include <fast/train/trainer.hpp>
 
 #include "support/catch.hpp"
 

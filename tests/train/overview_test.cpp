@@ -1,7 +1,7 @@
+#include "train/overview.hpp"
 #include <fast/exchange/local.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
-#include <fast/train/overview.hpp>
 
 #include "exchange/group_impl.hpp"
 #include "support/catch.hpp"

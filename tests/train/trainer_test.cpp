@@ -4,8 +4,8 @@
 #include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/nn/backend.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <mutex>
 #include <nlohmann/json.hpp>

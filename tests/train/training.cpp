@@ -1,7 +1,7 @@
 #include "train/training.hpp"
 
 #include <fast/core/error.hpp>
-#include <fast/core/layout.hpp>
+#include <fast/core/tensor_view.hpp>
 #include <fast/data/synthetic.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/nn/backend.hpp>

@@ -1,7 +1,7 @@
 // Calls of a Worker in an order that makes no sense.
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include <map>

@@ -2,10 +2,9 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/topology/schedules.hpp>
-#include <fast/worker/choose_topology.hpp>
-#include <fast/worker/requirements.hpp>
+#include "worker/start/requirements.hpp"
 
 #include <algorithm>
 #include <mutex>

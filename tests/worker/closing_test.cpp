@@ -1,7 +1,6 @@
 #include <cmath>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/graphs.hpp>
-#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/closing.hpp>
 #include <mutex>

@@ -4,7 +4,7 @@
 
 #include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
 #include <functional>

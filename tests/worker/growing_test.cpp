@@ -5,7 +5,7 @@
 
 #include <fast/exchange/local.hpp>
 #include <fast/exchange/spares.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
 
@@ -23,7 +23,7 @@
 #include "mpi/launcher.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
-#include "worker/growth.hpp"
+#include "worker/participation.hpp"
 #include "worker/quick.hpp"
 #include "worker/reported.hpp"
 

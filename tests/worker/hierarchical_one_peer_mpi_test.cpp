@@ -1,7 +1,7 @@
 // Workers under the schedule hierarchical_one_peer, on ranks of one host or of several.
 #include <fast/core/error.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/topology/schedules.hpp>
 #include <fast/worker/closing.hpp>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // A program ends the waits of its own thread, whatever they are for.
+#include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
-#include <fast/core/wait_check.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>

@@ -2,7 +2,7 @@
 #include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/exchange/spares.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/rotating_arena.hpp>
 #include <fast/worker/worker.hpp>

@@ -8,7 +8,7 @@
 #include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/mixing/weights.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/rotating_arena.hpp>
 #include <thread>

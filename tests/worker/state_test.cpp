@@ -2,10 +2,10 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
-#include <fast/worker/requirements.hpp>
 #include <fast/worker/worker.hpp>
+#include "worker/start/requirements.hpp"
 
 #include <algorithm>
 #include <cstring>

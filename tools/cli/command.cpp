@@ -1,10 +1,10 @@
 #include "cli/command.hpp"
 
 #include <algorithm>
-#include <fast/core/message.hpp>
 #include <sstream>
+#include "core/message.hpp"
 
-#include "core/closest.hpp"
+#include "core/registry.hpp"
 #include "core/text.hpp"
 
 namespace tools {

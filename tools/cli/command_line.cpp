@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <fast/core/version.hpp>
 #include <map>
 #include <string_view>
+#include "core/message.hpp"
 
 #include "cli/exit_status.hpp"
-#include "core/closest.hpp"
-#include "core/say.hpp"
+#include "core/registry.hpp"
 
 namespace tools {
 

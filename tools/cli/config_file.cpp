@@ -3,11 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <fast/core/version.hpp>
 #include <map>
+#include "core/message.hpp"
 
-#include "core/closest.hpp"
+#include "core/registry.hpp"
 #include "core/toml.hpp"
 
 namespace tools {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/help.hpp"
+#include "cli/program.hpp"
 #include "options/option_table.hpp"
 
 namespace tools {

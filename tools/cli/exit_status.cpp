@@ -7,10 +7,8 @@
 #include <cstdio>
 #include <cstring>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <string>
-
-#include "core/say.hpp"
+#include "core/message.hpp"
 
 namespace tools {
 

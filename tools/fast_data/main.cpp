@@ -1,31 +1,85 @@
-// fast-data: turns data sets into shards that are mapped into memory or into messages of a stream,
-// and says what files hold.
+// The options of a table on a command line of CLI11.
+
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/data/load.hpp>
+#include <fast/data/shards.hpp>
+#include "core/host.hpp"
+#include "core/message.hpp"
+
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <fast/core/error.hpp>
-#include <fast/core/host.hpp>
-#include <fast/core/message.hpp>
-#include <fast/core/random.hpp>
-#include <fast/data/load.hpp>
-#include <fast/data/packed_shards.hpp>
 #include <filesystem>
+#include <list>
 #include <numeric>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
-#include "core/say.hpp"
 #include "data/options/rows.hpp"
 #include "fast_data/publish.hpp"
-#include "fast_data/shuffled.hpp"
-#include "fast_data/table_options.hpp"
+#include "options/option_table.hpp"
+namespace fast_data {
 
+class TableOptions {
+ public:
+  explicit TableOptions(fast::options::OptionTable& table) : table_(table) {}
+
+  /// All rows, as a group of the command's options.
+  void add_to(tools::Command& command, const std::string& example);
+  /// After parsing. Of the options of several commands, those that were given.
+  void take();
+
+ private:
+  void add(tools::Command& command, const fast::options::OptionSpec& row);
+
+  fast::options::OptionTable& table_;
+  std::list<std::vector<std::string>> texts_;  // places stay
+};
+
+using namespace fast::options;
+
+void TableOptions::add_to(tools::Command& command, const std::string& example) {
+  command.begin_group("Reading", example);
+  for (const OptionSpec& row : table_.rows()) add(command, row);
+}
+
+void TableOptions::add(tools::Command& command, const OptionSpec& row) {
+  const std::string name = "--" + dashed(row.name);
+  std::vector<std::string>& texts = texts_.emplace_back();
+  if (row.kind == Kind::flag) {
+    command.add_flag_callback(
+        name, [&texts] { texts = {"true"}; }, row.help);
+    return;
+  }
+  std::vector<std::string> words = row.names;
+  words.insert(words.end(), row.offers.begin(), row.offers.end());
+  CLI::Option* option = command.add_option(name, texts, tools::full_help(row));
+  option->expected(1)->type_name(tools::placeholder(row))->default_str(tools::default_of(row));
+  tools::offer(option, words);
+}
+
+void TableOptions::take() {
+  auto texts = texts_.begin();
+  while (texts != texts_.end()) {
+    for (const OptionSpec& row : table_.rows()) {
+      if (!texts->empty()) table_.set(table_.at(row.name), *texts, "--" + dashed(row.name));
+      ++texts;
+    }
+  }
+}
+
+}  // namespace fast_data
+
+// fast-data: turns data sets into shards that are mapped into memory or into messages of a stream,
+// and says what files hold.
 using namespace fast;
 namespace fs = std::filesystem;
 

@@ -1,14 +1,20 @@
-// Fills a stream with the samples of a data set.
+// Another order of the samples of a data set.
 #pragma once
 
-#include <cstdint>
+#include <fast/data/dataset.hpp>
 #include <fast/data/load.hpp>
+
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "cli/command.hpp"
-
 namespace fast_data {
+
+/// A function of the number of samples and the seed. Samples are read when they are needed.
+fast::data::Dataset shuffled(const fast::data::Dataset& samples, std::uint64_t seed);
+
+// Fills a stream with the samples of a data set.
 
 /// Of an argument that names a data set.
 inline constexpr char data_help[] =

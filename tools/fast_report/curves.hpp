@@ -1,15 +1,15 @@
 // What was measured after each epoch, as rows of data for charts.
 #pragma once
 
-#include <map>
 #include <nlohmann/json.hpp>
+
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "fast_report/run.hpp"
-
 namespace fast_report {
 
 /// A member of epoch lines, and its name in charts.
@@ -62,5 +62,26 @@ nlohmann::json joint_means(const std::vector<Run>& runs, const std::vector<std::
 /// Rows {worker, part, seconds, value}: samples per second of each worker, in intervals where there
 /// are some, else in epochs.
 nlohmann::json throughput(const Run& run);
+
+// The distance between the replicas, and how fast averaging alone would reduce it.
+
+/// A round of averaging multiplies the consensus distance by at most 1 - gap.
+struct Contraction {
+  std::optional<double> gap;  ///< in (0, 1]
+  std::string why_not;        ///< a sentence, when there is no gap
+
+  /// Rounds of averaging alone after which the distance is a tenth. 0 when one round is exact.
+  double rounds_per_tenth() const;
+};
+
+/// The gap of the run's mixing matrix: as the run told it (a topology may follow the hosts), else
+/// recomputed from its options.
+/// There is one only for a static topology with doubly stochastic weights, for the rules that
+/// average once a round and for staleness 0.
+Contraction contraction(const Run& run);
+
+/// From the largest value at the rate 1 - gap down to the smallest positive value, then level to
+/// the last round. Rows {rounds, value}: two or three; none when all values are equal.
+nlohmann::json prediction(const std::vector<Point>& means, double gap);
 
 }  // namespace fast_report

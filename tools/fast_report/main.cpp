@@ -3,17 +3,15 @@
 
 #include <cstdio>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <string>
 #include <vector>
+#include "core/message.hpp"
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
-#include "core/say.hpp"
 #include "core/whole_file.hpp"
-#include "fast_report/numbers.hpp"
+#include "fast_report/html.hpp"
 #include "fast_report/page.hpp"
-#include "fast_report/page_file.hpp"
 #include "fast_report/run_reader.hpp"
 
 using namespace fast;

@@ -1,11 +1,11 @@
 // The report as one HTML page.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "fast_report/run.hpp"
-
 namespace fast_report {
 
 /// The second line of every page: how fast-report knows its own files.
@@ -17,5 +17,12 @@ std::string page_of(const std::vector<Run>& runs);
 
 /// What to call each run: its directory's name, or the path where names are equal.
 std::vector<std::string> names_of(const std::vector<Run>& runs);
+
+// The file that a page is written to.
+
+/// Throws fast::Error (argument) when `path` is a file that fast-report did not write, unless
+/// `overwrite`. Throws fast::Error (resource) when it cannot be written. A file that begins as a
+/// page of fast-report does is a report.
+void require_replaceable(const std::filesystem::path& path, bool overwrite);
 
 }  // namespace fast_report

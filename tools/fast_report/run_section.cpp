@@ -4,14 +4,11 @@
 
 #include <algorithm>
 
-#include "fast_report/consensus.hpp"
 #include "fast_report/curves.hpp"
 #include "fast_report/html.hpp"
-#include "fast_report/network.hpp"
-#include "fast_report/numbers.hpp"
 #include "fast_report/summary.hpp"
 #include "fast_report/time_use.hpp"
-#include "fast_report/totals.hpp"
+#include "fast_report/workers.hpp"
 
 namespace fast_report {
 

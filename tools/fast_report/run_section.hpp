@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "fast_report/figures.hpp"
+#include "fast_report/html.hpp"
 #include "fast_report/run.hpp"
 
 namespace fast_report {

@@ -5,14 +5,11 @@
 #include <algorithm>
 #include <set>
 
-#include "fast_report/consensus.hpp"
 #include "fast_report/curves.hpp"
-#include "fast_report/numbers.hpp"
+#include "fast_report/html.hpp"
 #include "fast_report/run_reader.hpp"
-#include "fast_report/state.hpp"
 #include "fast_report/time_use.hpp"
-#include "fast_report/timeline.hpp"
-#include "fast_report/totals.hpp"
+#include "fast_report/workers.hpp"
 
 namespace fast_report {
 

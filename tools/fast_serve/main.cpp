@@ -7,18 +7,17 @@
 #include <csignal>
 #include <cstdio>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <fast/core/version.hpp>
 #include <future>
 #include <mutex>
 #include <optional>
+#include "core/message.hpp"
 
 #include "cli/exit_status.hpp"
-#include "core/say.hpp"
+#include "fast_serve/http_server.hpp"
+#include "fast_serve/model_source.hpp"
 #include "fast_serve/options.hpp"
-#include "serve/http_server.hpp"
-#include "serve/reloader.hpp"
-#include "serve/service.hpp"
+#include "fast_serve/service.hpp"
 
 namespace {
 

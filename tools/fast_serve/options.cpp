@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
+#include "core/message.hpp"
 
 #include "cli/command_line.hpp"
-#include "core/saturate.hpp"
+#include "core/numbers.hpp"
 
 namespace fast_serve {
 

@@ -8,13 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/help.hpp"
 #include "cli/program.hpp"
+#include "fast_serve/http_server.hpp"
+#include "fast_serve/model_source.hpp"
+#include "fast_serve/served_model.hpp"
+#include "fast_serve/stream_scorer.hpp"
 #include "options/option_table.hpp"
-#include "serve/http_server.hpp"
-#include "serve/model_source.hpp"
-#include "serve/split.hpp"
-#include "serve/stream_scorer.hpp"
 
 namespace fast_serve {
 

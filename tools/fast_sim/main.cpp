@@ -1,15 +1,90 @@
-// fast-sim: training runs without weights, on simulated networks.
-#include <cstdio>
+// What fast-sim prints.
+
+#include "fast_sim/options.hpp"
+
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
-#include <fast/simulation/recurrence.hpp>
+#include <fast/simulation/workload.hpp>
+#include "core/message.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
-#include "fast_sim/network.hpp"
-#include "fast_sim/options.hpp"
-#include "fast_sim/output.hpp"
+namespace fast_sim {
 
+void print_result(const Result& result, const fast::simulation::Workload& load,
+                  const Options& options);
+
+namespace {
+
+using fast::simulation::Workload;
+using nlohmann::ordered_json;
+
+std::string exchange_of(const Workload& load) {
+  if (load.pattern == fast::simulation::Pattern::neighbors) return load.schedule.name();
+  return std::string(fast::simulation::name(load.pattern));
+}
+
+void print_json(const Result& result, const Workload& load, const Options& options) {
+  const auto& f = result.figures;
+  ordered_json json = {
+      {"exchange", exchange_of(load)},
+      {"workers", load.schedule.workers()},
+      {"model", options.model},
+      {"rounds", load.rounds},
+      {"seconds", f.total_s},
+      {"seconds_per_round", {{"mean", f.mean_s}, {"median", f.median_s}, {"p95", f.p95_s}}},
+      {"waiting_share", f.waiting_share},
+      {"fresh_share", f.fresh_share ? ordered_json(*f.fresh_share) : ordered_json()},
+      {"mean_age", f.mean_age},
+      {"reads", f.reads},
+      {"left_out", f.left_out},
+      {"failures", f.failures}};
+  json["link_bytes"] = ordered_json::object();
+  for (const auto& [link, size_bytes] : result.link_bytes) json["link_bytes"][link] = size_bytes;
+  fmt::print("{}\n", json.dump(2));
+}
+
+template <class... Args>
+void line(const char* label, fmt::format_string<Args...> format, Args&&... args) {
+  fmt::print("{:<24}{}\n", label, fmt::format(format, std::forward<Args>(args)...));
+}
+
+void print_text(const Result& result, const Workload& load, const Options& options) {
+  const auto& f = result.figures;
+  line("exchange", "{}", exchange_of(load));
+  line("workers", "{}", load.schedule.workers());
+  line("simulated by", "{}", options.model);
+  line("seconds", "{:.6g} for {} rounds", f.total_s, load.rounds);
+  line("seconds per round", "{:.6g} (median), {:.6g} (95 %)", f.median_s, f.p95_s);
+  line("waiting", "{:.2f} %", 100 * f.waiting_share);
+  if (f.fresh_share) {
+    line("fresh reads", "{:.2f} %, mean age {:.3g} rounds", 100 * *f.fresh_share, f.mean_age);
+  }
+  if (f.left_out > 0) line("left out", "{} of {} reads", f.left_out, f.left_out + f.reads);
+  if (f.failures > 0) line("failures", "{}", f.failures);
+  for (std::size_t k = 0; k < std::min(options.links, result.link_bytes.size()); ++k) {
+    const auto& [link, size_bytes] = result.link_bytes[k];
+    line(k == 0 ? "bytes per link" : "", "{:.4g}  {}", size_bytes, link);
+  }
+}
+
+}  // namespace
+
+void print_result(const Result& result, const Workload& load, const Options& options) {
+  if (options.json) {
+    print_json(result, load, options);
+  } else {
+    print_text(result, load, options);
+  }
+}
+
+}  // namespace fast_sim
+
+// fast-sim: training runs without weights, on simulated networks.
 using namespace fast;
 
 namespace {

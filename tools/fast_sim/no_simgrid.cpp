@@ -1,6 +1,6 @@
 #include <fast/core/error.hpp>
 
-#include "fast_sim/network.hpp"
+#include "fast_sim/options.hpp"
 
 namespace fast_sim {
 

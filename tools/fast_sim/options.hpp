@@ -1,14 +1,15 @@
 // The options of fast-sim.
 #pragma once
 
-#include <cstdint>
-#include <fast/simgrid/platform.hpp>
+#include <fast/simgrid/run.hpp>
 #include <fast/simulation/workload.hpp>
+
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.hpp"
-
 namespace fast_sim {
 
 struct Options {
@@ -35,5 +36,15 @@ void add_options(tools::Command& command, Options& options);
 void check_effects(const tools::Command& command, const Options& options);
 /// Throws fast::Error for what cannot be simulated.
 fast::simulation::Workload workload_of(const Options& options);
+
+// The network of fast-sim: SimGrid's, where it was found.
+
+struct Result {
+  fast::simulation::RoundFigures figures;
+  std::vector<std::pair<std::string, double>> link_bytes;  ///< most used first
+};
+
+/// Throws fast::Error (argument) where the program was built without SimGrid.
+Result run_on_network(const fast::simulation::Workload& load, const Options& options);
 
 }  // namespace fast_sim

@@ -1,11 +1,32 @@
-// What the subcommands list, show, compare and check do. Each throws fast::Error.
+// The options of fast-topology show, compare and check.
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "fast_topology/options.hpp"
-
+#include "cli/command.hpp"
 namespace fast_topology {
+
+/// The number of workers where neither an option nor the topology says it.
+inline constexpr int usual_workers = 16;
+
+struct Options {
+  std::vector<std::string> names;  ///< topologies or files
+  int workers = 0;                 ///< 0: what the topology says, or usual_workers
+  double parameters = 0;           ///< of the model; 0: not given
+  double momentum = 0.9;
+  std::string weights = "automatic";
+  bool lazy = false, matrix = false, json = false;
+  std::string dot, svg, save;  ///< files; empty: none
+  int rounds = 60;
+  std::string algorithm;
+};
+
+void add_show_options(tools::Command& command, Options& options);
+void add_compare_options(tools::Command& command, Options& options);
+void add_check_options(tools::Command& command, Options& options);
+
+// What the subcommands list, show, compare and check do. Each throws fast::Error.
 
 /// All names.
 void list();

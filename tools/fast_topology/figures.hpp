@@ -1,13 +1,34 @@
-// The figures of a topology as text and as JSON.
+// A topology with its mixing weights, as the subcommands look at it.
 #pragma once
 
+#include <fast/topology/load.hpp>
+#include <fast/topology_tools/analysis.hpp>
+
 #include <nlohmann/json.hpp>
+
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "fast_topology/subject.hpp"
-
+#include "fast_topology/commands.hpp"
 namespace fast_topology {
+
+struct Subject {
+  fast::Schedule schedule;
+  fast::WeightRule rule = fast::WeightRule::automatic;
+  bool lazy = false;
+};
+
+/// Throws fast::Error for a name or weights that do not fit.
+Subject subject_of(const std::string& name, const Options& options);
+
+/// Row by row.
+std::vector<double> matrix_of(const Subject& subject, std::int64_t round);
+
+/// What a user should know before a choice.
+std::vector<std::string> warnings_of(const Subject& subject, const fast::Analysis& analysis);
+
+// The figures of a topology as text and as JSON.
 
 /// "-" for none; after `bound` if the figure is a bound.
 std::string shown(const std::optional<fast::Figure>& figure, const char* bound, int digits = 6);

@@ -1,17 +1,16 @@
 // fast-topology: which topologies there are, what they promise, and what they look like.
 #include <algorithm>
 #include <cstdio>
-#include <fast/core/message.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include "core/message.hpp"
 
 #include "cli/command_line.hpp"
 #include "cli/run_ranks.hpp"
 #include "fast_topology/commands.hpp"
-#include "fast_topology/options.hpp"
 #include "fast_topology/plan.hpp"
-#include "mpi/started.hpp"
+#include "mpi/process_manager.hpp"
 
 using namespace fast;
 

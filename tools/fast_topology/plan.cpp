@@ -4,11 +4,11 @@
 
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <fast/simulation/plan.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology_tools/picture.hpp>
 #include <nlohmann/json.hpp>
+#include "core/message.hpp"
 
 #include "core/whole_file.hpp"
 #include "staleness.hpp"

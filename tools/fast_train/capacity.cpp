@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <fast/codec/codec.hpp>
 #include <fast/core/error.hpp>
-#include <fast/core/host.hpp>
 #include <limits>
+#include "core/host.hpp"
 
-#include "fast_train/resolve.hpp"
+#include "fast_train/read_options.hpp"
 
 namespace fast_train {
 

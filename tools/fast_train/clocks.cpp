@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/observe/clock_offset.hpp>
 #include <utility>
+#include "observe/clock_offset.hpp"
 
 namespace fast_train {
 

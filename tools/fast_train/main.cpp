@@ -8,7 +8,7 @@
 #include <fast/data/load.hpp>
 #include <fast/exchange/spares.hpp>
 #include <fast/fast.hpp>
-#include <fast/nn/model_file.hpp>
+#include <fast/nn/model_spec.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/train/shared_data.hpp>
 #include <fast/train/trainer.hpp>
@@ -20,20 +20,19 @@
 #include <vector>
 
 #include "cli/run_ranks.hpp"
-#include "core/say.hpp"
+#include "core/message.hpp"
 #include "core/whole_file.hpp"
 #include "data/options/rows.hpp"
 #include "fast_train/automatic_topology.hpp"
 #include "fast_train/capacity.hpp"
 #include "fast_train/clocks.hpp"
 #include "fast_train/read_options.hpp"
-#include "fast_train/run_name.hpp"
 #include "fast_train/settings.hpp"
 #include "fast_train/stream_data.hpp"
 #include "fast_train/targets.hpp"
 #include "fast_train/trial_steps.hpp"
 #include "mpi/launcher.hpp"
-#include "nn/tokens.hpp"
+#include "nn/shape.hpp"
 
 namespace {
 

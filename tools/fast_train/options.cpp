@@ -2,8 +2,88 @@
 
 #include "fast_train/rows.hpp"
 #include "train/options/rows.hpp"
-
 namespace fast_train {
+
+using namespace fast;
+using namespace fast::options;
+
+namespace {
+
+void add_needs_of_neighbors(OptionTable& table, const Options& o) {
+  const Conditions only(o);
+  for (const char* name : {"staleness", "rejoin_after", "mix_every", "weights", "lazy_weights"}) {
+    table.at(name).only_if(only.neighbors(), no_neighbors);
+  }
+  for (const char* name : {"remote_path", "remote_rate"}) {
+    table.at(name).only_if(only.other_hosts(), one_host);
+  }
+  table.at("closing_rounds")
+      .only_if([&o] { return Conditions::has_neighbors(o) || o.trainer.closing_rounds == 0; },
+               no_neighbors);
+}
+
+void add_needs_of_codecs(OptionTable& table, const Options& o) {
+  table.at("codec").only_if(
+      [&o] {
+        return Conditions::has_neighbors(o) || o.trainer.worker.codec.kind == codec::Kind::identity;
+      },
+      "an all-reduce averages exactly, and --algorithm none sends no messages; leave the codec out "
+      "or take a rule that averages with neighbors (--algorithm awc)");
+  table.at("codec_seed")
+      .only_if([&o] { return o.trainer.worker.codec.stochastic; },
+               "this codec does not round at random; leave it out or take --codec bf16_stochastic");
+}
+
+void add_needs_of_rules(OptionTable& table, const Options& o) {
+  const Conditions only(o);
+  table.at("algorithm")
+      .only_if([&o] { return o.exchange != "allreduce" || o.rule.name == "allreduce"; },
+               "--exchange allreduce averages gradients over all workers and has no rule for "
+               "weights; leave one of the two out");
+  table.at("algorithm_option")
+      .only_if(only.no_all_reduce(),
+               "an all-reduce of gradients has no options; leave it out or take a rule that has "
+               "some");
+}
+
+void add_needs_of_samples(OptionTable& table, const Options& o) {
+  const Conditions only(o);
+  table.at("adopt_lost_shards")
+      .only_if([&o] { return o.trainer.shards.dirichlet_alpha.has_value(); },
+               "with even shards all samples are dealt again every epoch, so that nothing is to be "
+               "taken over; leave it out or take --shards dirichlet:ALPHA")
+      .only_if(only.no_all_reduce(),
+               "an all-reduce cannot go on without a worker, so that nobody's samples are left; "
+               "leave it out or take another rule");
+}
+
+void add_needs_of_files(OptionTable& table, const Options& o) {
+  table.at("evaluate_every")
+      .only_if([&o] { return o.trainer.out.has_value(); },
+               "its lines of metrics need a directory; add --out DIRECTORY");
+  const train::CheckpointOptions& checkpoints = o.trainer.checkpoints;
+  table.at("keep").only_if(
+      [&checkpoints] {
+        return checkpoints.every_rounds > 0 || checkpoints.every_s > 0 || checkpoints.directory;
+      },
+      "this run writes no checkpoints; add --checkpoint-every or --checkpoints, or leave it out");
+  table.at("overwrite")
+      .only_if([&o] { return o.trainer.out || o.trainer.checkpoints.directory; },
+               "this run writes no files; add --out DIRECTORY, or leave it out");
+  table.at("strict").only_if(
+      [&checkpoints] { return checkpoints.resume.has_value(); },
+      "it is about the checkpoint that a run resumes from; add --resume or leave it out");
+}
+
+}  // namespace
+
+void add_needs(OptionTable& table, const Options& o) {
+  add_needs_of_neighbors(table, o);
+  add_needs_of_codecs(table, o);
+  add_needs_of_rules(table, o);
+  add_needs_of_samples(table, o);
+  add_needs_of_files(table, o);
+}
 
 using namespace fast;
 using namespace fast::options;

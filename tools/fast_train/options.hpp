@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/help.hpp"
+#include "cli/program.hpp"
 #include "options/option_table.hpp"
-#include "worker/options/rows.hpp"
+#include "worker/worker_options.hpp"
 
 namespace fast_train {
 

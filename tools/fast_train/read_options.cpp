@@ -1,21 +1,191 @@
 #include "fast_train/read_options.hpp"
 
-#include <algorithm>
-#include <cstdio>
-#include <fast/core/message.hpp>
+#include <fast/algorithm/rules.hpp>
+#include <fast/core/error.hpp>
 #include <fast/core/version.hpp>
 #include <fast/exchange/spares.hpp>
 #include <fast/fast.hpp>
 #include <fast/topology/load.hpp>
+#include "core/message.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdio>
+#include <variant>
 
 #include "cli/command_line.hpp"
 #include "cli/config_file.hpp"
+#include "cli/program.hpp"
 #include "core/whole_file.hpp"
-#include "fast_train/resolve.hpp"
-#include "fast_train/rule_table.hpp"
-#include "fast_train/run_name.hpp"
-
 namespace fast_train {
+
+using namespace fast;
+
+namespace {
+
+std::string_view needs_of(const algorithm::RuleTraits& rule) {
+  using algorithm::MixingRequirement;
+  if (rule.topology.scope != algorithm::Scope::neighbors) return "–";
+  switch (rule.topology.mixing) {
+    case MixingRequirement::anything:
+      return "–";
+    case MixingRequirement::doubly_stochastic:
+      return "doubly stochastic";
+    case MixingRequirement::symmetric:
+      return "symmetric";
+    case MixingRequirement::positive:
+      return "symmetric, smallest eigenvalue > -1/3";
+    case MixingRequirement::column_stochastic:
+      return "column-stochastic";
+    case MixingRequirement::matching:
+      return "pairs with weights ½";
+    case MixingRequirement::complete:
+      return "the complete graph, weights 1/N";
+    case MixingRequirement::unit:
+      return "none: each neighbor counts 1";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string rules_markdown() {
+  std::string text = "<!-- rules -->\n| name | rule | needs of W | source |\n|---|---|---|---|\n";
+  for (const std::string_view name : algorithm::names()) {
+    const auto rule = algorithm::by_name(name);
+    const algorithm::RuleTraits& traits = rule.traits();
+    text += fmt::format("| `{}` | {} | {} | {} |\n", name, tools::cell(traits.summary),
+                        needs_of(traits), traits.source == "-" ? "–" : traits.source);
+  }
+  return text + "<!-- end -->\n";
+}
+
+using namespace fast;
+
+nn::OptimizerSpec optimizer_of(const Options& o) {
+  nn::OptimizerSpec spec = nn::optimizer_spec(o.optimizer);
+  std::visit(
+      [&](auto& options) {
+        options.learning_rate = o.learning_rate.value_or(options.learning_rate);
+        options.weight_decay = o.weight_decay.value_or(options.weight_decay);
+      },
+      spec);
+  if (auto* sgd = std::get_if<nn::SgdOptions>(&spec)) {
+    sgd->momentum = *momentum_of(o);
+    sgd->nesterov = o.nesterov;
+  } else {
+    auto& adam = std::get<nn::AdamOptions>(spec);
+    adam.beta1 = o.beta1.value_or(adam.beta1);
+    adam.beta2 = o.beta2.value_or(adam.beta2);
+  }
+  return spec;
+}
+
+std::optional<double> momentum_of(const Options& o) {
+  if (o.optimizer != "sgd") return std::nullopt;
+  return o.momentum.value_or(brings_momentum(o) ? 0 : nn::SgdOptions{}.momentum);
+}
+
+double learning_rate_of(const Options& o) {
+  return std::visit([](const auto& spec) { return spec.learning_rate; }, optimizer_of(o));
+}
+
+std::string optimizer_text(const Options& o) {
+  const nn::OptimizerSpec spec = optimizer_of(o);
+  std::string text = o.optimizer;
+  if (const auto momentum = momentum_of(o); momentum && *momentum > 0) {
+    text += fmt::format(", {} {}", o.nesterov ? "Nesterov momentum" : "momentum", *momentum);
+  }
+  const double decay = std::visit([](const auto& each) { return each.weight_decay; }, spec);
+  if (decay > 0) text += fmt::format(", weight decay {}", decay);
+  return text;
+}
+
+int prefetch_of(const Options& o) {
+  const bool waits_for_data = o.device != "cpu" || is_stream(o);
+  return o.prefetch.value_or(waits_for_data ? 2 : 0);
+}
+
+Options resolved(Options o) {
+  const nn::OptimizerSpec spec = optimizer_of(o);
+  std::visit(
+      [&](const auto& optimizer) {
+        o.learning_rate = optimizer.learning_rate;
+        o.weight_decay = optimizer.weight_decay;
+      },
+      spec);
+  if (const auto* sgd = std::get_if<nn::SgdOptions>(&spec)) {
+    o.momentum = sgd->momentum;
+  } else {
+    o.beta1 = std::get<nn::AdamOptions>(spec).beta1;
+    o.beta2 = std::get<nn::AdamOptions>(spec).beta2;
+  }
+  o.prefetch = prefetch_of(o);
+  return o;
+}
+
+using namespace fast;
+
+namespace {
+
+/// Of a text that may be a path: letters, digits and a few signs.
+std::string as_part_of_name(const std::string& text) {
+  std::string name;
+  for (const char c : std::filesystem::path(text).stem().string()) {
+    const bool stays = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+    name += stays ? c : '-';
+  }
+  return name;
+}
+
+std::string time_of_name(std::time_t now) {
+  std::array<char, 32> text{};
+  std::tm parts{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d-%H%M%S", localtime_r(&now, &parts));
+  return text.data();
+}
+
+std::filesystem::path directory_of(const Options& o, int workers) {
+  if (o.run_name != "auto") return parent_of_runs / o.run_name;
+  return make_new_directory(parent_of_runs, automatic_name(o, workers, std::time(nullptr)));
+}
+
+}  // namespace
+
+std::string automatic_name(const Options& o, int workers, std::time_t now) {
+  const std::string topology = is_all_reduce(o) ? "allreduce" : as_part_of_name(o.topology);
+  return fmt::format("{}-{}-{}-{}", time_of_name(now), as_part_of_name(o.model), topology, workers);
+}
+
+std::filesystem::path make_new_directory(const std::filesystem::path& parent,
+                                         const std::string& name) {
+  std::error_code problem;
+  std::filesystem::create_directories(parent, problem);
+  std::filesystem::path directory = parent / name;
+  for (int number = 2; !problem; ++number) {
+    if (std::filesystem::create_directory(directory, problem)) return directory;
+    if (problem == std::errc::file_exists) problem.clear();
+    directory = parent / fmt::format("{}-{}", name, number);
+  }
+  fail(ErrorKind::resource,
+       "--run-name: the directory {} cannot be made: {}; name another one by --out",
+       (parent / name).string(), problem.message());
+}
+
+void name_run(const Group& ranks, Options& o) {
+  if (o.run_name.empty()) return;
+  const int workers = o.exchange == "local" ? o.workers : ranks.size() - o.spares;
+  const Deadline deadline(o.trainer.worker.deadline);
+  std::string chosen;
+  agree(ranks, deadline, "fast-train: naming the run", [&] {
+    if (ranks.rank() == 0) chosen = directory_of(o, workers).string();
+  });
+  o.trainer.out = ranks.all_gather(chosen, deadline, "fast-train: naming the run")[0];
+  if (ranks.rank() == 0) fast::say("run directory: {}\n", o.trainer.out->string());
+}
 
 using namespace fast;
 using options::OptionTable;

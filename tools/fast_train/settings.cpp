@@ -5,26 +5,23 @@
 #include <array>
 #include <cstdio>
 #include <ctime>
-#include <fast/core/host.hpp>
-#include <fast/core/message.hpp>
 #include <fast/core/version.hpp>
 #include <fast/fast.hpp>
 #include <fast/nn/backend.hpp>
-#include <fast/nn/model_file.hpp>
+#include <fast/nn/model_spec.hpp>
 #include <fast/observe/prometheus.hpp>
 #include <fast/observe/tensorboard.hpp>
 #include <fast/observe/trace.hpp>
 #include <functional>
-
-#include "core/say.hpp"
+#include "core/host.hpp"
+#include "core/message.hpp"
 
 #include "backends/backends.hpp"
 #include "backends/registry.hpp"
-#include "core/closest.hpp"
+#include "core/registry.hpp"
 #include "core/text.hpp"
 #include "core/toml.hpp"
 #include "fast_train/read_options.hpp"
-#include "fast_train/resolve.hpp"
 #include "fast_train/stream_data.hpp"
 #include "nn/shape.hpp"
 

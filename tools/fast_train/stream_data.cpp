@@ -1,11 +1,11 @@
 #include "fast_train/stream_data.hpp"
 
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <utility>
+#include "core/message.hpp"
 
-#include "feed/message_stream.hpp"
-#include "nn/tokens.hpp"
+#include "feed/sample_messages.hpp"
+#include "nn/shape.hpp"
 #include "stream/broker.hpp"
 
 namespace fast_train {

@@ -1,7 +1,7 @@
 // Samples that come from a stream, for fast-train.
 #pragma once
 
-#include <fast/core/log.hpp>
+#include <fast/core/observer.hpp>
 #include <fast/data/load.hpp>
 #include <fast/data/sample_stream.hpp>
 #include <fast/nn/model_spec.hpp>

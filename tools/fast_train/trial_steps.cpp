@@ -1,13 +1,13 @@
 #include "fast_train/trial_steps.hpp"
 
 #include <algorithm>
-#include <fast/core/batch_part.hpp>
+#include <fast/core/batch.hpp>
 #include <fast/core/random.hpp>
 #include <variant>
 #include <vector>
 
 #include "fast_train/settings.hpp"
-#include "nn/tokens.hpp"
+#include "nn/shape.hpp"
 
 namespace fast_train {
 

@@ -5,7 +5,7 @@
 #include <fast/nn/model_spec.hpp>
 
 #include "fast_train/options.hpp"
-#include "measure/step_times.hpp"
+#include "measure/measured_cluster.hpp"
 
 namespace fast_train {
 

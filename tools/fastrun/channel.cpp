@@ -1,21 +1,46 @@
-#include "channel.hpp"
+#include "fastrun/channel.hpp"
 
-#include <poll.h>
+#include <fast/core/error.hpp>
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
-#include <fast/core/error.hpp>
+#include <random>
 
+#include "core/numbers.hpp"
 namespace fastrun {
+namespace {
+
+constexpr int least_s = 2;  ///< the kernel counts in whole seconds
+
+void set(int connection, int level, int name, int value) {
+  setsockopt(connection, level, name, &value, sizeof value);
+}
+
+}  // namespace
+
+void fail_when_lost(int connection, fast::Seconds limit) {
+  const int limit_s =
+      std::max(least_s, fast::saturate<int>(std::min(1e6, std::ceil(limit.count()))));
+  const int interval_s = std::clamp(limit_s / 4, 1, 10);
+  set(connection, IPPROTO_TCP, TCP_KEEPIDLE, interval_s);
+  set(connection, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
+  set(connection, IPPROTO_TCP, TCP_KEEPCNT, std::max(1, limit_s / interval_s - 1));
+  set(connection, IPPROTO_TCP, TCP_USER_TIMEOUT, 1000 * limit_s);  // also for data on their way
+  set(connection, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   if (value_ >= 0) close(value_);
@@ -125,6 +150,63 @@ Descriptor connect_to(std::string_view addresses, int port) {
 bool is_writable(int descriptor) {
   pollfd one{descriptor, POLLOUT, 0};
   return poll(&one, 1, 0) == 1;
+}
+
+namespace {
+
+std::string random_token() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}{:08x}", device(), device(), device());
+}
+
+}  // namespace
+
+RankLinks::RankLinks(bool is_on_one_host)
+    : token_(random_token()), listener_(listen_for_ranks(is_on_one_host)) {}
+
+bool RankLinks::accept(fast::Seconds lost_after) {
+  const int connection =
+      accept4(listener_.descriptor.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (connection >= 0) {
+    fail_when_lost(connection, lost_after);
+    wrappers_.push_back({Lines(Descriptor(connection))});
+    return true;
+  }
+  return (errno != EMFILE && errno != ENFILE) || drop_a_stranger();
+}
+
+/// The one that has waited for longest.
+bool RankLinks::drop_a_stranger() {
+  const auto stranger = std::find_if(wrappers_.begin(), wrappers_.end(),
+                                     [](const WrapperEnd& one) { return !one.trusted; });
+  if (stranger == wrappers_.end()) return false;
+  wrappers_.erase(stranger);
+  return true;
+}
+
+void RankLinks::close_strangers() {
+  std::erase_if(wrappers_,
+                [](const WrapperEnd& one) { return !one.trusted && one.patience.expired(); });
+}
+
+void RankLinks::watch(std::vector<pollfd>& watched) const {
+  watched.push_back({listener_.descriptor.get(), POLLIN, 0});
+  for (const WrapperEnd& wrapper : wrappers_)
+    watched.push_back({wrapper.lines.descriptor(), POLLIN, 0});
+}
+
+void RankLinks::erase(std::size_t index) {
+  wrappers_.erase(wrappers_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+void RankLinks::send(int rank, const std::string& line) const {
+  for (const WrapperEnd& wrapper : wrappers_)
+    if (wrapper.rank == rank) wrapper.lines.send(line);
+}
+
+void RankLinks::report_ranks(const std::string& line) const {
+  for (const WrapperEnd& wrapper : wrappers_)
+    if (wrapper.rank >= 0) wrapper.lines.send(line);
 }
 
 }  // namespace fastrun

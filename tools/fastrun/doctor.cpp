@@ -12,10 +12,10 @@
 
 #include "channel.hpp"
 #include "fastrun.hpp"
-#include "host/cores.hpp"
-#include "mpi/host_processes.hpp"
+#include "fastrun/host.hpp"
+#include "fastrun/starter.hpp"
+#include "mpi/host_abilities.hpp"
 #include "mpi/implementation.hpp"
-#include "process_manager.hpp"
 
 namespace fastrun {
 namespace {

@@ -11,10 +11,10 @@
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
-#include "core/say.hpp"
-#include "environment.hpp"
+#include "core/message.hpp"
 #include "fastrun.hpp"
-#include "host/program_file.hpp"
+#include "fastrun/host.hpp"
+#include "fastrun/starter.hpp"
 #include "options.hpp"
 
 namespace {

@@ -2,11 +2,12 @@
 // manager's pipes end with the process manager, and ranks can live longer.
 #pragma once
 
+#include <fast/core/deadline.hpp>
+
 #include <poll.h>
 
 #include <array>
 #include <deque>
-#include <fast/core/deadline.hpp>
 #include <functional>
 #include <optional>
 #include <span>
@@ -15,8 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "channel.hpp"
-
+#include "fastrun/channel.hpp"
 namespace fastrun {
 
 /// The streams of a rank, as they are named on the connection.
@@ -126,6 +126,36 @@ class Outputs {
   Log log_;
   std::vector<Receiver> receivers_;
   mutable bool has_lost_output_ = false;
+};
+
+// The files of fastrun --log-dir: one per rank, with the lines of its standard output and error.
+
+class RankLogs {
+ public:
+  using Say = std::function<void(const std::string& line)>;
+  /// Makes `folder` if it is missing. Throws Error if that is not possible. An empty `folder` means
+  /// that there are no files; add() then does nothing.
+  RankLogs(std::string folder, int ranks, Say say);
+
+  /// Takes what `rank` has printed to a stream, 'o' or 'e', and appends whole lines to its file. A
+  /// file that cannot be written is left out from then on, and `say` gets one line for all files.
+  void add(int rank, char stream, std::string_view text);
+  /// Appends the lines that have no end.
+  void finish();
+
+ private:
+  struct File {
+    int rank = 0;
+    Descriptor descriptor{};
+    bool failed = false;
+    std::array<std::string, 2> begun{};  ///< of each stream, after its last line
+  };
+  void append(File& file, std::string_view text);
+
+  std::string folder_;
+  Say say_;
+  std::vector<File> files_;
+  bool told_ = false;
 };
 
 }  // namespace fastrun

@@ -1,14 +1,64 @@
-// The process that starts the ranks' wrappers: mpiexec or srun.
+// What fastrun tells its ranks by environment variables.
 #pragma once
 
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "fastrun.hpp"
-#include "host/descriptor_limit.hpp"
-
+#include "fastrun/fastrun.hpp"
+#include "fastrun/host.hpp"
 namespace fastrun {
+
+/// Where a launcher listens.
+struct ListeningAt {
+  int port = 0;
+  std::string token;
+};
+
+/// All ranks are here, whatever becomes of this machine's addresses.
+bool is_on_one_host(const Options& options);
+
+/// Sets the variables of this process, which the ranks inherit: where the launcher is, how many
+/// spares there are, how many threads to take, and what fastrun shows.
+void set_environment(const Options& options, const ListeningAt& at);
+
+// The process managers of MPI's implementations: how their mpiexec is told to start ranks whose
+// death does not end the others.
+
+struct ProcessManager {
+  const char* mpi;          ///< "MPICH"
+  const char* title;        ///< "MPICH's hydra"
+  const char* announces;    ///< within what its mpiexec --version prints
+  const char* package;      ///< Debian's
+  const char* command;      ///< Debian's name of its mpiexec, beside others
+  const char* srun_plugin;  ///< of srun --mpi=...
+  /// Options of its mpiexec that no job goes without.
+  std::vector<std::string> always;
+  /// The words after mpiexec up to the program.
+  std::vector<std::string> (*words)(const Options& options);
+};
+
+/// Of the MPI with which this fastrun is built.
+const ProcessManager& own_process_manager();
+
+/// Of the mpiexec that prints this as its version; null if it is unknown.
+const ProcessManager* process_manager_that_says(std::string_view version);
+
+// The command that starts the wrappers of all ranks: the mpiexec of this program's
+// MPI, or Slurm's srun.
+
+/// Within a Slurm job of several nodes, ranks are started by srun itself, unless the options name
+/// hosts, an mpiexec or its options: srun goes on when a node fails, mpiexec's daemons do not.
+bool starts_by_srun(const Options& options);
+
+/// srun with its options.
+std::vector<std::string> by_srun(const Options& options);
+
+std::vector<std::string> start_command(const Options& options);
+
+// The process that starts the ranks' wrappers: mpiexec or srun.
 
 class Starter {
  public:

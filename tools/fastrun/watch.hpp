@@ -1,8 +1,9 @@
-// What fastrun --watch shows: a line for each rank, redrawn in place on a terminal, else a few
-// lines every few seconds.
+// What a rank's program tells its wrapper, and what the wrapper finds out for fastrun --watch.
 #pragma once
 
 #include <fast/core/deadline.hpp>
+
+#include <sys/types.h>
 
 #include <cstddef>
 #include <limits>
@@ -10,7 +11,28 @@
 #include <string_view>
 #include <vector>
 
+#include "mpi/launcher.hpp"
 namespace fastrun {
+
+/// Takes apart the bytes that a program writes to FASTRUN_FD: notes, and lines "sTEXT" that say how
+/// far it is.
+class RankReports {
+ public:
+  struct Taken {
+    std::vector<fast::mpi::LauncherNote> notes;
+    std::vector<std::string> statuses;  ///< that have become whole
+  };
+  Taken take(std::string_view bytes);
+
+ private:
+  std::string line_;  ///< begun
+};
+
+/// Whether a process, or one that it has started, was stopped by a signal.
+bool is_stopped(pid_t process);
+
+// What fastrun --watch shows: a line for each rank, redrawn in place on a terminal, else a few
+// lines every few seconds.
 
 /// The latest that is known of a rank.
 struct WatchedRank {

@@ -1,3 +1,8 @@
+// A process that outlives the process manager.
+
+#include <fast/core/deadline.hpp>
+#include <fast/core/error.hpp>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -6,29 +11,48 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <fast/core/deadline.hpp>
-#include <fast/core/error.hpp>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <sstream>
 #include <thread>
 #include <utility>
 
-#include "channel.hpp"
-#include "fastrun.hpp"
-#include "keep_alive.hpp"
-#include "mpi/host_processes.hpp"
+#include "fastrun/channel.hpp"
+#include "fastrun/fastrun.hpp"
+#include "fastrun/output.hpp"
+#include "fastrun/watch.hpp"
+#include "mpi/host_abilities.hpp"
 #include "mpi/launcher.hpp"
-#include "mpi/started.hpp"
-#include "output.hpp"
-#include "rank_reports.hpp"
-#include "session.hpp"
-
+#include "mpi/process_manager.hpp"
 namespace fastrun {
+
+/// Runs `work` in a child process with a session of its own and returns its exit status. The
+/// process manager knows this process only: its signals do not reach the child, and the child goes
+/// on when this process is killed.
+int in_own_session(const std::function<int()>& work);
+
+int in_own_session(const std::function<int()>& work) {
+  const pid_t child = fork();
+  fast::require(child >= 0, fast::ErrorKind::resource, "fastrun: no process ({})",
+                std::strerror(errno));
+  if (child == 0) {
+    setsid();
+    return work();
+  }
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2})
+    std::signal(signal, SIG_IGN);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 namespace {
 
 using fast::mpi::LauncherNote;

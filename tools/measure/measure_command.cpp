@@ -1,9 +1,9 @@
 #include "measure/measure_command.hpp"
 
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <fast/core/random.hpp>
 #include <fast/nn/backend.hpp>
+#include "core/message.hpp"
 
 #include "core/whole_file.hpp"
 #include "nn/shape.hpp"

@@ -1,17 +1,28 @@
-// The cluster on which ranks run, by measurement.
+// How long training steps take, by measurement.
 #pragma once
 
+#include <fast/core/deadline.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/exchange/measured_links.hpp>
-#include <fast/simulation/cluster.hpp>
+#include <fast/simulation/plan.hpp>
+
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "measure/step_times.hpp"
 #include "topology/hosts.hpp"
-
 namespace tools {
+
+struct StepTimes {
+  double mean_s = 0;
+  double jitter = 0;  ///< standard deviation of the logarithm, by the median deviation
+};
+
+/// Calls `step` once without counting it, then until the budget is spent: at least once, at most
+/// 200 times. If the first call takes the whole budget, it counts and is the only one.
+StepTimes time_steps(const std::function<void()>& step, fast::Seconds budget);
+
+// The cluster on which ranks run, by measurement.
 
 /// What is measured, and for how long.
 struct ClusterMeasurement {

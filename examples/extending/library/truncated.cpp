@@ -1,7 +1,7 @@
 #include <bit>
 #include <cstring>
 
-#include "codec/record.hpp"
+#include "codec/block.hpp"
 
 namespace fast::codec {
 

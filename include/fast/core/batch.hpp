@@ -9,7 +9,6 @@
 #include <span>
 #include <string_view>
 #include <vector>
-
 namespace fast {
 
 /// Non-owning. `inputs` holds count × product(sample_shape) values, row-major, images as C×H×W.
@@ -47,5 +46,10 @@ class BatchMemory {
   /// A batch is there, whole.
   virtual void filled(const Batch& batch) = 0;
 };
+
+// A part of a minibatch, for micro-batches.
+
+/// The samples [first, first + count) of a batch. The batch's memory stays in use.
+Batch part_of(const Batch& batch, std::size_t first, std::size_t count);
 
 }  // namespace fast

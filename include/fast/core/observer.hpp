@@ -1,3 +1,23 @@
+// Where the library's few messages go: a function that the caller hands over. It never prints by
+// itself.
+#pragma once
+
+#include <fast/core/deadline.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+namespace fast {
+
+enum class LogLevel { debug, info, warning, error };
+/// "debug", "info", "warning" or "error". The text lives as long as the program.
+const char* name_of(LogLevel level);
+/// Called from the thread that has something to say; must not throw. Empty: silence.
+using LogSink = std::function<void(LogLevel, std::string_view)>;
+
 // What happens in a worker, told to whoever wants to know: metrics, traces, displays.
 //
 //   struct Waits final : fast::Observer {
@@ -6,17 +26,6 @@
 //     }
 //   };
 //   options.observer = std::make_shared<Waits>();
-#pragma once
-
-#include <fast/core/deadline.hpp>
-
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string_view>
-#include <vector>
-
-namespace fast {
 
 /// The parts of a round, in order.
 enum class Phase {

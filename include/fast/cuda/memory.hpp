@@ -1,7 +1,6 @@
 // Memory of devices, and host memory for fast copies to and from devices.
 #pragma once
 
-#include <fast/cuda/handle.hpp>
 #include <fast/cuda/stream.hpp>
 
 #include <cstddef>

@@ -1,21 +1,35 @@
-// Batches for training and evaluation.
+// Small random changes to training images that keep their labels.
 #pragma once
 
 #include <fast/core/batch.hpp>
-#include <fast/data/augment.hpp>
+#include <fast/core/deadline.hpp>
+#include <fast/core/random.hpp>
 #include <fast/data/dataset.hpp>
 #include <fast/data/sample_stream.hpp>
 #include <fast/data/sampler.hpp>
-#include <fast/data/window_sampler.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
-
 namespace fast::data {
+
+/// Pad-crop-flip (He et al. 2016, arXiv 1512.03385, section 4.2).
+struct Augmentation {
+  int padding =
+      4;  ///< zeros (the mean color) on each side, of which a crop of the old size is taken
+  bool flip = true;  ///< left to right, every other image
+};
+
+/// Changes a normalized image of `shape` C×H×W in place, as drawn from `rng`. Throws
+/// Error(argument) on another shape and on a negative padding.
+void augment(std::span<float> image, const std::vector<std::int64_t>& shape,
+             const Augmentation& augmentation, Rng& rng);
+
+// Batches for training and evaluation.
 
 /// Hands out normalized batches from buffers that it reuses: a batch is valid until the next one is
 /// asked for. One thread uses a loader; several loaders may share a data set.
@@ -130,5 +144,38 @@ class Loader::Epoch {
 };
 
 inline Loader::Epoch Loader::epoch(std::size_t epoch) { return {*this, epoch}; }
+
+// Batches made ahead of their use, beside the training that uses them.
+
+struct PrefetchOptions {
+  std::size_t ahead = 2;                     ///< batches; 0: each is made when it is asked for
+  std::shared_ptr<BatchMemory> memory = {};  ///< that batches are made in; null: the host's own
+  Seconds deadline = Seconds(300);           ///< longest wait for one
+};
+
+/// A Loader whose next batches a thread of its own makes while the last one is used: the same
+/// batches in the same order. Asked for another than the next it begins there anew. A failure while
+/// a batch is made is thrown by the batch() that asks for it. One thread uses a prefetcher; its end
+/// waits for the batch in the making.
+class Prefetcher {
+ public:
+  explicit Prefetcher(Loader loader, PrefetchOptions options = {});
+  Prefetcher(Prefetcher&&) noexcept;
+  Prefetcher& operator=(Prefetcher&&) noexcept;
+  ~Prefetcher();
+
+  std::size_t rounds() const;
+
+  /// Returns what Loader::batch() returns. It is valid until the next batch is asked for. Throws
+  /// what Loader and BatchMemory throw, and Error(deadline).
+  const Batch& batch(std::size_t epoch, std::size_t round);
+
+  /// Does what Loader::own() does. Batches that were made ahead are made anew.
+  void own(std::vector<std::size_t> samples);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace fast::data

@@ -15,7 +15,7 @@
 
 #include <dlib/dnn.h>
 #include <fast/core/error.hpp>
-#include <fast/worker/step_around.hpp>
+#include <fast/worker/worker.hpp>
 
 #include <string>
 #include <utility>

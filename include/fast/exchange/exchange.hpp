@@ -3,7 +3,6 @@
 #pragma once
 
 #include <fast/core/deadline.hpp>
-#include <fast/core/log.hpp>
 #include <fast/core/observer.hpp>
 #include <fast/exchange/peers.hpp>
 

@@ -1,11 +1,11 @@
 // Mixing weights: with which factors a worker combines its own and its neighbors' values.
 #pragma once
 
-#include <fast/topology/schedule.hpp>
-#include <fast/topology/weight_rule.hpp>
+#include <fast/topology/topology.hpp>
 
+#include <cstdint>
+#include <optional>
 #include <vector>
-
 namespace fast {
 
 /// Row i of W: what worker i makes of its own value and of those it reads.
@@ -24,5 +24,36 @@ MixingRow mixing_row(const Topology& topology, int worker, WeightRule rule = Wei
 /// The whole matrix, row-major, N×N: for small N and for tests.
 std::vector<double> mixing_matrix(const Topology& topology, WeightRule rule = WeightRule::automatic,
                                   bool lazy = false);
+
+// What a mixing matrix promises: how fast a disagreement between workers shrinks.
+
+struct Spectrum {
+  /// 1 - ‖W - 11ᵀ/N‖₂; of a schedule 1 - ‖∏W_t - 11ᵀ/N‖^(1/period), NaN when it never repeats.
+  double gap = 0;
+  std::optional<double> smallest_eigenvalue;  ///< of a symmetric W
+  /// Rows and columns of W sum to 1 (to 1e-9); of a schedule, those of one period's product.
+  bool doubly_stochastic = false;
+  bool symmetric = false;
+  /// Of a schedule whose period has the exact average (gap 1): rounds from round 0 until it is
+  /// exact; 0: not known.
+  std::int64_t exact_after = 0;
+  bool converged = true;  ///< false: `gap` and `smallest_eigenvalue` are upper bounds
+};
+
+/// The spectrum of one matrix (schedules of period 1) or of one period's product. Stencils on a
+/// torus have a closed form (O(N·degree·period)), Lanczos' method computes the rest. Throws
+/// Error(topology) when the rule does not fit the graph.
+Spectrum spectrum(const Schedule& schedule, WeightRule rule = WeightRule::automatic,
+                  bool lazy = false);
+
+/// The same where there is a closed form, nothing elsewhere.
+std::optional<Spectrum> closed_form_spectrum(const Schedule& schedule,
+                                             WeightRule rule = WeightRule::automatic,
+                                             bool lazy = false);
+
+/// (1 + λ_min)(1 + β): `awc` with momentum β on curvature L is stable for γ·L below it.
+constexpr double awc_stability_factor(double smallest_eigenvalue, double momentum) {
+  return (1 + smallest_eigenvalue) * (1 + momentum);
+}
 
 }  // namespace fast

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
-
 namespace fast::nn {
 
 /// The shape of one sample: {features} for a vector, {steps, features} for a sequence, {channels,
@@ -235,5 +235,26 @@ ModelSpec resnet50(std::int64_t classes = 1000, const Shape& image = {3, 224, 22
 /// Throws Error(argument) with the choices on another name.
 ModelSpec model_by_name(const std::string& name, std::int64_t outputs, const Shape& sample = {},
                         bool per_step = false);
+
+// Models in TOML files; docs/how-to/own-model.md describes the format.
+
+/// What the data requires of a model.
+struct ModelEnds {
+  Shape sample;          ///< the input, unless the file gives one; empty: the file must give one
+  std::int64_t outputs;  ///< units of a dense layer without the key "units"
+};
+
+/// Reads the model of a file. Throws Error(data) if the file cannot be read. Throws Error(argument)
+/// with file, line and layer for unknown layers and keys, for values of a wrong type and for layers
+/// that do not fit.
+ModelSpec read_model(const std::string& path, const ModelEnds& ends);
+/// Reads the model from the text of such a file.
+ModelSpec parse_model(const std::string& text, const std::string& path, const ModelEnds& ends);
+
+/// The names of all layers in model files, as "conv2d".
+std::vector<std::string_view> layer_names();
+
+/// A table for people: each layer with the shape of its output and the number of its parameters.
+std::string describe(const ModelSpec& spec);
 
 }  // namespace fast::nn

@@ -2,7 +2,7 @@
 // on other ranks. docs/how-to/model-parallel.md shows how to train with it.
 #pragma once
 
-#include <fast/core/batch_part.hpp>
+#include <fast/core/batch.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/core/tensor_view.hpp>
 #include <fast/nn/loss.hpp>

@@ -1,7 +1,6 @@
 // An observer that writes event files for TensorBoard.
 #pragma once
 
-#include <fast/core/log.hpp>
 #include <fast/core/observer.hpp>
 
 #include <filesystem>

@@ -1,7 +1,6 @@
 // An observer that writes a timeline for Perfetto (https://ui.perfetto.dev).
 #pragma once
 
-#include <fast/core/log.hpp>
 #include <fast/core/observer.hpp>
 
 #include <cstddef>

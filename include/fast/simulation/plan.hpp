@@ -1,18 +1,71 @@
-// Which topology, staleness and codec train fastest on a cluster, by estimates. Component
-// simulation.
+// A cluster for plans: hosts, network, steps. Component simulation.
 #pragma once
 
 #include <fast/algorithm/algorithm.hpp>
 #include <fast/algorithm/rules.hpp>
-#include <fast/simulation/cluster.hpp>
 #include <fast/simulation/workload.hpp>
+#include <fast/topology/topology.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
 namespace fast::simulation {
+
+/// docs/how-to/plan-a-cluster.md describes the file. Rates are in bytes per second, sigmas are of
+/// the logarithm.
+struct Cluster {
+  int hosts = 0;
+  int workers_per_host = 1;
+  double link_bandwidth = 0;  ///< of a host, in each direction
+  double link_latency_s = 50e-6;
+  double link_jitter = 0;          ///< sigma of the time of a message
+  double memory_bandwidth = 10e9;  ///< of messages within a host
+  double step_s = 0;
+  double step_jitter = 0;
+  double payload_bytes = 0;        ///< of a message of the codec identity, f32
+  double critical_workers = 0;     ///< averages over more help less; 0: the number of workers
+  double decay = 0.951;            ///< γ of the effective number of neighbors
+  double allreduce_overlap = 0.5;  ///< share of the step behind which an all-reduce can hide
+
+  int workers() const { return hosts * workers_per_host; }
+};
+
+/// Reads a TOML file. Throws Error(data) when it cannot be read and Error(argument), with file,
+/// line and key, when it does not describe a cluster.
+Cluster load_cluster(const std::string& path);
+Cluster parse_cluster(const std::string& text, const std::string& path);
+
+/// The text of such a file.
+std::string cluster_text(const Cluster& cluster);
+
+// How well a schedule mixes, for plans. Component simulation.
+
+/// Values of neighbors enter so many rounds late; 0 is synchronous.
+struct MixingDelay {
+  int rounds = 0;
+};
+
+/// The effective number of neighbors of Vogels, Hendrikx & Jaggi 2022 (arXiv 2206.03093): in the
+/// random walk x ← W(√γ x + ξ) with normal noise ξ, the variance of a worker alone, 1/(1-γ),
+/// divided by the mean variance of the workers. It is 1 without mixing and N for exact averages.
+/// With a delay, both variances are divided by the square of what a constant drift moves a worker.
+/// The number is the mean over the workers and the rounds of a period in which values start. It is
+/// exact for static topologies that look alike from every worker and for few workers; else it comes
+/// from samples, drawn by a fixed seed. Throws Error(argument) unless 0 < γ < 1, and
+/// Error(topology) when the rule does not fit.
+double effective_neighbors(const Schedule& schedule, double gamma, MixingDelay delay = {},
+                           WeightRule rule = WeightRule::automatic, bool lazy = false);
+
+/// Rounds until a disagreement has shrunk to 1/1000. It is that of analyze() without delay. With a
+/// delay, it follows from the rate at which the spread of random values shrinks in the end, as far
+/// as a simulation of some seconds sees it. None when it does not shrink.
+std::optional<double> rounds_to_consensus(const Schedule& schedule, MixingDelay delay = {},
+                                          WeightRule rule = WeightRule::automatic,
+                                          bool lazy = false);
+
+// Which topology, staleness and codec train fastest on a cluster, by estimates. Component
+// simulation.
 
 /// The exchanges that a plan compares.
 struct PlanOptions {

@@ -1,7 +1,7 @@
 // Topologies by name or from a file.
 #pragma once
 
-#include <fast/topology/schedule.hpp>
+#include <fast/topology/topology.hpp>
 
 #include <string>
 #include <string_view>

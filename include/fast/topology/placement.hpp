@@ -1,7 +1,7 @@
 // Which rank takes which place in a topology, so that neighbors share hosts where they can.
 #pragma once
 
-#include <fast/topology/schedule.hpp>
+#include <fast/topology/topology.hpp>
 
 #include <cstdint>
 #include <vector>

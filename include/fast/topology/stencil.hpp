@@ -1,7 +1,7 @@
 // Stencils: the same offsets at every point of a grid.
 #pragma once
 
-#include <fast/topology/schedule.hpp>
+#include <fast/topology/topology.hpp>
 
 #include <string>
 #include <vector>

@@ -1,13 +1,28 @@
-// Who may talk to whom: a directed graph over the workers of a run.
+// The names of the rules that make mixing weights (fast/mixing/weights.hpp has the rules).
 #pragma once
 
-#include <fast/topology/weight_rule.hpp>
-
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
-
 namespace fast {
+
+enum class WeightRule {
+  metropolis,       ///< W_ij = 1/(1+max(d_i,d_j)); symmetric, doubly stochastic; undirected graphs
+  uniform_rows,     ///< 1/(d_i+1), d_i the in-degree; doubly stochastic on regular graphs
+  uniform_columns,  ///< 1/(d_j+1), d_j the out-degree of j: column-stochastic, for push-sum
+  given,            ///< the user's own (Topology::given_weights)
+  automatic,        ///< what the topology prefers (a file's key "weights"), else given if there are
+                    ///< any, else metropolis on undirected and uniform_rows on directed graphs
+};
+
+std::string_view name(WeightRule rule) noexcept;
+/// Throws Error(argument) with the list of names on an unknown one.
+WeightRule weight_rule_by_name(std::string_view name);
+
+// Who may talk to whom: a directed graph over the workers of a run.
 
 /// What a kind of graph has to answer, in O(degree) where its rule allows. Immutable and
 /// thread-safe. Derive from it for a graph of your own; Topology checks worker numbers before it
@@ -89,5 +104,78 @@ class Topology {
   WeightRule preferred_ = WeightRule::automatic;
   bool lazy_ = false;
 };
+
+// Topologies over time, and rules that make one for any number of workers.
+
+/// The topology of every round, the same on all workers without talking. It is a value, immutable
+/// and thread-safe. A Topology is a schedule that never changes.
+class Schedule {
+ public:
+  using AtRound = std::function<Topology(std::int64_t round)>;
+
+  Schedule(Topology topology);  // NOLINT: a topology is a schedule
+  /// These topologies in turn, again and again. Throws Error(topology) when there are none or their
+  /// numbers of workers differ.
+  Schedule(std::string name, std::vector<Topology> rounds);
+  /// `period` rounds repeat; 0 when the sequence never repeats. at_round must be a pure function.
+  Schedule(std::string name, int workers, std::int64_t period, AtRound at_round);
+
+  const std::string& name() const { return name_; }
+  int workers() const { return workers_; }
+  std::int64_t period() const { return period_; }
+  /// How many rounds show all that the schedule does: its period, or `of_endless` when it never
+  /// repeats.
+  std::int64_t period_or(std::int64_t of_endless) const {
+    return period_ > 0 ? period_ : of_endless;
+  }
+  bool is_static() const { return period_ == 1; }
+  /// The topology of round `round`. Throws Error(argument) when it is negative.
+  Topology at(std::int64_t round) const;
+  /// Returns the schedule whose rounds are those of Topology::with_weights.
+  Schedule with_weights(WeightRule preferred, bool lazy) const;
+
+ private:
+  std::string name_;
+  int workers_;
+  std::int64_t period_;
+  AtRound at_round_;
+};
+
+/// A rule that makes a schedule for any number of workers: what the stencil:: and schedule::
+/// functions give and what Worker takes. A Topology or Schedule is the rule that fits its own
+/// number of workers only.
+class TopologyRule {
+ public:
+  using Make = std::function<Schedule(int workers)>;
+
+  /// `workers` is the number that the rule is made for, 0 when it fits any.
+  TopologyRule(std::string name, Make make, int workers = 0);
+  TopologyRule(Topology topology);  // NOLINT: converts on purpose
+  TopologyRule(Schedule schedule);  // NOLINT
+
+  const std::string& name() const { return name_; }
+  /// The number of workers it is made for (of a file of edges: the least that holds them), or 0.
+  int natural_workers() const { return workers_; }
+  /// Throws Error(topology) when the rule does not fit that number of workers.
+  Schedule make(int workers) const;
+
+ private:
+  std::string name_;
+  Make make_;
+  int workers_;
+};
+
+// Into what parts a topology falls without some of its workers.
+
+/// The number of rounds that have all edges: the period, or 64 of a schedule that never repeats.
+std::int64_t rounds_with_all_edges(const Schedule& schedule);
+
+/// The workers that are not among `dead`, in parts that edges of some round connect, whichever way
+/// they point (see rounds_with_all_edges). Each part is sorted; the largest comes first, of equal
+/// ones that of the lowest worker.
+std::vector<std::vector<int>> living_parts(const Schedule& schedule, const std::vector<int>& dead);
+
+/// "{0, 1, 5} and {3}": of parts as above.
+std::string describe_parts(const std::vector<std::vector<int>>& parts);
 
 }  // namespace fast

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <fast/mixing/check.hpp>
-#include <fast/mixing/spectrum.hpp>
+#include <fast/mixing/weights.hpp>
 
 #include <cstdint>
 #include <optional>

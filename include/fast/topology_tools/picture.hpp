@@ -1,7 +1,7 @@
 // Pictures of topologies: SVG for slides, DOT for graphviz. Component topology_tools.
 #pragma once
 
-#include <fast/topology/schedule.hpp>
+#include <fast/topology/topology.hpp>
 
 #include <string>
 #include <vector>

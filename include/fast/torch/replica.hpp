@@ -14,7 +14,7 @@
 #pragma once
 
 #include <fast/core/tensor_view.hpp>
-#include <fast/worker/step_around.hpp>
+#include <fast/worker/worker.hpp>
 
 #include <memory>
 #include <utility>

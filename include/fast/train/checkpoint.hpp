@@ -6,7 +6,7 @@
 //   DIRECTORY/round-000000001200/manifest.json          the list of these files
 #pragma once
 
-#include <fast/core/log.hpp>
+#include <fast/core/observer.hpp>
 #include <fast/core/tensor_view.hpp>
 #include <fast/train/safetensors.hpp>
 

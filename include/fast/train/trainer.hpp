@@ -1,16 +1,12 @@
-// Trains one replica on each worker: epochs, evaluation of the mean model, metrics, progress and a
-// summary.
+// Learning rates over a run.
 #pragma once
 
 #include <fast/backend/backend.hpp>
-#include <fast/data/augment.hpp>
 #include <fast/data/load.hpp>
-#include <fast/data/prefetcher.hpp>
+#include <fast/data/loader.hpp>
 #include <fast/data/sample_stream.hpp>
-#include <fast/data/sharding.hpp>
+#include <fast/data/sampler.hpp>
 #include <fast/exchange/group.hpp>
-#include <fast/train/balance.hpp>
-#include <fast/train/learning_rate.hpp>
 #include <fast/train/progress.hpp>
 #include <fast/train/summary.hpp>
 #include <fast/worker/worker.hpp>
@@ -18,10 +14,62 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
-
+#include <string>
+#include <string_view>
+#include <vector>
 namespace fast::train {
+
+/// base × a factor that depends on how far the run is. Linear scaling (Goyal et al. 2017, arXiv
+/// 1706.02677): with k times the batch, take k times the base and a warm-up.
+struct LearningRate {
+  enum class Schedule {
+    constant,
+    step,    ///< a tenth after half of the run, a hundredth after three quarters
+    cosine,  ///< half a cosine, from 1 to 0 (Loshchilov & Hutter 2017, arXiv 1608.03983)
+  };
+  double base = 0.05;
+  Schedule schedule = Schedule::constant;
+  double warmup_epochs = 0;  ///< of a linear rise from 0; at most a quarter of the run counts
+
+  /// That counts in a run of so many epochs.
+  double warmup_of(double epochs) const;
+  /// The rate after `epochs_done` of `epochs`; fractions of epochs count.
+  double at(double epochs_done, double epochs) const;
+};
+
+/// "0.05, cosine, warm-up of 1 epoch": in a run of so many epochs.
+std::string describe(const LearningRate& rate,
+                     double epochs = std::numeric_limits<double>::infinity());
+
+/// "constant", "step" or "cosine". Throws Error(argument) with the choices on another name.
+LearningRate::Schedule learning_rate_schedule(std::string_view name);
+
+// How the samples of a round are divided among workers.
+
+/// The batches of all workers have N × TrainerOptions::batch_size samples together, whatever the
+/// division. Steps are scaled in proportion to batches, so that each sample counts alike; see
+/// docs/how-to/mixed-machines.md.
+struct Balance {
+  enum class Kind {
+    even,      ///< all batches have the same size
+    measured,  ///< in proportion to measured speeds, divided anew when these change
+    given,     ///< in proportion to `speeds`
+  };
+  Kind kind = Kind::even;
+  std::vector<double> speeds{};  ///< given: by rank, positive, in any unit
+
+  bool is_even() const { return kind == Kind::even; }
+  std::string text() const;  ///< "even", "measured" or "1,2,4"
+};
+
+/// Reads such a text. Throws Error(argument) on another one and on speeds that are not positive.
+Balance balance_from(std::string_view text);
+
+// Trains one replica on each worker: epochs, evaluation of the mean model, metrics, progress and a
+// summary.
 
 /// How long steps take, to test runs with slow workers. A step that is shorter sleeps for the rest.
 struct Pace {

@@ -2,7 +2,7 @@
 // steps between, so that every replica comes close to the mean model.
 #pragma once
 
-#include <fast/mixing/spectrum.hpp>
+#include <fast/mixing/weights.hpp>
 #include <fast/worker/worker.hpp>
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Weights that live in a worker's published slots and nowhere else.
 #pragma once
 
-#include <fast/core/part_update.hpp>
+#include <fast/core/tensor_view.hpp>
 #include <fast/worker/worker.hpp>
 
 namespace fast {

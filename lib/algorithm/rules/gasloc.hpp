@@ -3,8 +3,8 @@
 
 #include <fast/algorithm/rules.hpp>
 
-#include "algorithm/init_reference.hpp"
-#include "algorithm/outer.hpp"
+#include "algorithm/averaging.hpp"
+#include "algorithm/rules/outer_steps.hpp"
 #include "core/host_device.hpp"
 
 namespace fast::algorithm {

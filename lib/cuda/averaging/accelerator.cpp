@@ -7,8 +7,7 @@
 #include "cuda/averaging/rule_launch.hpp"
 #include "cuda/device/region.hpp"
 #include "cuda/device/runtime.hpp"
-#include "cuda/network/work.hpp"
-#include "mpi/device_memory.hpp"
+#include "mpi/interop.hpp"
 
 namespace fast::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include <initializer_list>
 
 #include "cuda/device/launch.hpp"
-#include "cuda/device/start.cuh"
+#include "cuda/device/launch_each.cuh"
 #include "cuda/kernels/elements.hpp"
 
 namespace fast::cuda {

@@ -1,11 +1,59 @@
-// Device memory that the workers of one host read directly.
+// Memory that other workers map is freed after all of them have left, or not at all.
 #pragma once
 
-#include <cstddef>
 #include <fast/core/deadline.hpp>
+#include <fast/cuda/stream.hpp>
+#include <fast/exchange/group.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <thread>
 
 #include "exchange/device/staged.hpp"
+namespace fast::cuda {
 
+class Departures {
+ public:
+  /// Collective.
+  Departures(const Group& group, const Deadline& deadline)
+      : rank_(group.rank()),
+        hosts_(group.hosts()),
+        flags_(group.allocate(sizeof(std::atomic<int>), deadline)) {}
+
+  /// Marks that this worker has left. True if all workers of its host have left by then, or leave
+  /// before the limit.
+  bool leave(Seconds limit) const {
+    gone(rank_).store(1, std::memory_order_release);
+    const Deadline deadline(limit);
+    while (!all_are_gone()) {
+      if (deadline.expired()) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+
+ private:
+  std::atomic<int>& gone(int worker) const {
+    return *reinterpret_cast<std::atomic<int>*>(flags_.parts[static_cast<std::size_t>(worker)]);
+  }
+  bool all_are_gone() const {
+    for (int worker = 0; worker < static_cast<int>(hosts_.size()); ++worker) {
+      const bool here =
+          hosts_[static_cast<std::size_t>(worker)] == hosts_[static_cast<std::size_t>(rank_)];
+      if (here && gone(worker).load(std::memory_order_acquire) == 0) return false;
+    }
+    return true;
+  }
+
+  int rank_;
+  std::vector<int> hosts_;
+  Region flags_;
+};
+
+}  // namespace fast::cuda
+
+// Device memory that the workers of one host read directly.
 namespace fast {
 class Group;
 }
@@ -25,5 +73,13 @@ using fast::DeviceRegion;
 /// end of the process.
 DeviceRegion share_memory(const Group& group, std::size_t bytes_per_worker, int device,
                           const Deadline& deadline);
+
+// Work of a device for exchanges of payloads in its memory (exchange/device/staged.hpp).
+
+using fast::DeviceWork;
+
+/// The work of one stream, which must outlive it. `deadline` is that of settle(). beside() uses a
+/// new stream.
+std::shared_ptr<DeviceWork> work_of(const Stream& stream, Seconds deadline = Seconds(300));
 
 }  // namespace fast::cuda

@@ -3,7 +3,6 @@
 
 #include "cuda/layers/shared.hpp"
 #include "cuda/network/library_works.hpp"
-
 namespace fast::cuda {
 
 template <class V>
@@ -47,5 +46,42 @@ Made<V> add_convolution(Builder<V>& build, const ConvolutionShape& shape, bool w
   };
   return {y, backward, true};
 }
+
+// Convolutions of sequences on GPUs.
+
+/// Sequences [sample][step][feature] are images of one row.
+template <>
+struct GpuPart<nn::Conv1d> {
+  template <class V>
+  using Works = ConvolutionWorks<V>;
+  static constexpr bool takes_relu = true;
+
+  template <class V>
+  static Made<V> add(Builder<V>& build, const nn::Conv1d& conv, const Ends& ends,
+                     const Values<V>& x, bool relu) {
+    const ConvolutionShape shape{
+        build.samples(), ends.in[1],  1,           ends.in[0],   ends.out[1], 1,
+        ends.out[0],     conv.kernel, conv.stride, conv.padding, type_of<V>,  true};
+    return add_convolution(build, shape, conv.bias, x, relu);
+  }
+};
+
+// Convolutions of images on GPUs.
+
+template <>
+struct GpuPart<nn::Conv2d> {
+  template <class V>
+  using Works = ConvolutionWorks<V>;
+  static constexpr bool takes_relu = true;
+
+  template <class V>
+  static Made<V> add(Builder<V>& build, const nn::Conv2d& conv, const Ends& ends,
+                     const Values<V>& x, bool relu) {
+    const ConvolutionShape shape{build.samples(), ends.in[0],   ends.in[1],  ends.in[2],
+                                 ends.out[0],     ends.out[1],  ends.out[2], conv.kernel,
+                                 conv.stride,     conv.padding, type_of<V>};
+    return add_convolution(build, shape, conv.bias, x, relu);
+  }
+};
 
 }  // namespace fast::cuda

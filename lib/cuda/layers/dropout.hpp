@@ -2,7 +2,6 @@
 #pragma once
 
 #include "cuda/layers/shared.hpp"
-#include "nn/layers/dropout.hpp"
 #include "nn/noise.hpp"
 
 namespace fast::cuda {

@@ -3,7 +3,6 @@
 
 #include "cuda/layers/shared.hpp"
 #include "cuda/network/library_works.hpp"
-
 namespace fast::cuda {
 
 template <class V>
@@ -31,5 +30,39 @@ Made<V> add_recurrence(Builder<V>& build, const RecurrentShape& shape, bool ever
   };
   return {y, backward, true};
 }
+
+// LSTMs on GPUs.
+
+template <>
+struct GpuPart<nn::Lstm> {
+  template <class V>
+  using Works = RecurrentWorks<V>;
+  static constexpr bool takes_relu = false;
+
+  template <class V>
+  static Made<V> add(Builder<V>& build, const nn::Lstm& lstm, const Ends& ends, const Values<V>& x,
+                     bool) {
+    const RecurrentShape shape{build.samples(), ends.in[0], ends.in[1],
+                               lstm.hidden,     Cell::lstm, type_of<V>};
+    return add_recurrence(build, shape, lstm.every_step, x);
+  }
+};
+
+// GRUs on GPUs.
+
+template <>
+struct GpuPart<nn::Gru> {
+  template <class V>
+  using Works = RecurrentWorks<V>;
+  static constexpr bool takes_relu = false;
+
+  template <class V>
+  static Made<V> add(Builder<V>& build, const nn::Gru& gru, const Ends& ends, const Values<V>& x,
+                     bool) {
+    const RecurrentShape shape{build.samples(), ends.in[0], ends.in[1],
+                               gru.hidden,      Cell::gru,  type_of<V>};
+    return add_recurrence(build, shape, gru.every_step, x);
+  }
+};
 
 }  // namespace fast::cuda

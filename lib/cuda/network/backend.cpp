@@ -8,7 +8,7 @@
 #include <fast/worker/device_replica.hpp>
 #include <optional>
 
-#include "nn/backend_options.hpp"
+#include "nn/checks.hpp"
 #include "nn/parallel.hpp"
 
 namespace fast::cuda {

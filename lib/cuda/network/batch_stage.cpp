@@ -1,6 +1,6 @@
 #include <fast/core/error.hpp>
-#include <fast/cuda/batch_stage.hpp>
 #include <fast/cuda/memory.hpp>
+#include <fast/cuda/network.hpp>
 #include <list>
 
 namespace fast::cuda {

@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "cuda/device/runtime.hpp"
-#include "cuda/device/timer.hpp"
 #include "cuda/network/tuning.hpp"
 
 // The attributes for handles are deprecated in favor of device properties. cuDNN has these since

@@ -6,7 +6,6 @@
 #include <fast/cuda/memory.hpp>
 
 #include "cuda/device/runtime.hpp"
-#include "cuda/device/timer.hpp"
 #include "cuda/kernels/layer_launch.hpp"
 #include "cuda/network/tuning.hpp"
 

@@ -1,8 +1,8 @@
 #include "data/files/contents.hpp"
 
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <fstream>
+#include "core/message.hpp"
 
 namespace fast::data {
 

@@ -1,14 +1,14 @@
 #include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <fast/core/random.hpp>
-#include <fast/data/csv.hpp>
+#include <fast/data/formats.hpp>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
+#include "core/message.hpp"
 
 #include "data/files/classes.hpp"
 #include "data/files/contents.hpp"

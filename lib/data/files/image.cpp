@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <utility>
+#include "core/message.hpp"
 
 #include "core/text.hpp"
-#include "data/files/image_formats.hpp"
 
 namespace fast::data {
 namespace {

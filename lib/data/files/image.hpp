@@ -1,15 +1,15 @@
 // Images in memory, from PNG and JPEG.
 #pragma once
 
+#include <fast/data/resize.hpp>
+
 #include <cstddef>
 #include <cstdint>
-#include <fast/data/resize.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
 namespace fast::data {
 
 struct Image {
@@ -36,5 +36,22 @@ bool has_image_ending(std::string_view name);
 
 /// True for names of images in formats that are not read, as .bmp, .tif and .gif.
 bool is_other_image(std::string_view name);
+
+// One decoder for each format of images. decode_image() chooses by the first bytes.
+
+// Each throws Error(data), "image NAME: cannot be read: ...", for bytes that are no whole image.
+Image decode_png(std::string_view bytes, const std::string& name);
+Image decode_jpeg(std::string_view bytes, const std::string& name);
+Image decode_webp(std::string_view bytes, const std::string& name);
+
+[[noreturn]] void refuse_image(const std::string& name, std::string_view why,
+                               std::string_view advice = "copy the file again");
+
+/// Refuses sizes of 0, and sizes whose pixels would fill the memory.
+void check_pixels(std::int64_t rows, std::int64_t columns, const std::string& name);
+
+/// Turns and mirrors an image as EXIF's tag "orientation" says: 1 is upright, 2 to 8 are the other
+/// ways to lay a rectangle. Other numbers change nothing.
+Image upright(Image image, int orientation);
 
 }  // namespace fast::data

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <fast/core/element.hpp>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <limits>
 #include <type_traits>
+#include "core/message.hpp"
 
 namespace fast::data {
 namespace {

@@ -1,13 +1,14 @@
 // NumPy's format for one array (numpy.lib.format, versions 1 to 3).
 #pragma once
 
+#include <fast/data/dataset.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
-
 namespace fast::data {
 
 struct NpyArray {
@@ -21,5 +22,19 @@ struct NpyArray {
 /// which begins with "numpy: NAME", for another format, another element type, pickled objects and
 /// bytes that are missing or left over.
 NpyArray parse_npy(std::string_view bytes, std::string_view name);
+
+// Samples of NumPy arrays, in the shapes that models take.
+
+/// Samples in the form of a Dataset.
+struct NpySamples {
+  std::vector<std::int64_t> shape;
+  Dataset::Values values;
+  std::size_t count = 0;
+};
+
+/// The first side counts samples; their shapes are as fast/data/numpy.hpp says. Throws Error(data),
+/// which begins with "numpy: NAME", for an array without sides or samples and for values that are
+/// not finite.
+NpySamples npy_samples(NpyArray array, const std::string& name);
 
 }  // namespace fast::data

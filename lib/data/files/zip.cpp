@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <limits>
 #include <utility>
+#include "core/message.hpp"
 
 namespace fast::data {
 namespace {

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
+#include "core/message.hpp"
 
 namespace fast::data {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
-#include <fast/core/message.hpp>
 #include <nlohmann/json.hpp>
+#include "core/message.hpp"
 
 namespace fast::data {
 namespace {

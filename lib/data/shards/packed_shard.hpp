@@ -1,7 +1,7 @@
 // One shard of FAST's own form: its parts in the file, and its description.
 #pragma once
 
-#include <fast/data/packed_shards.hpp>
+#include <fast/data/shards.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,11 +1,11 @@
-#include <fast/data/shard_files.hpp>
+#include <fast/data/shards.hpp>
 
 #include <glob.h>
 
 #include <cstdint>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <set>
+#include "core/message.hpp"
 
 #include "core/text.hpp"
 

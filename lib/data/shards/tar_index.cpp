@@ -4,9 +4,9 @@
 #include <charconv>
 #include <cstdint>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <optional>
 #include <utility>
+#include "core/message.hpp"
 
 namespace fast::data {
 namespace {

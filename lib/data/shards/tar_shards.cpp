@@ -4,19 +4,19 @@
 #include <cmath>
 #include <cstring>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
-#include <fast/data/tar_shards.hpp>
+#include <fast/data/shards.hpp>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include "core/message.hpp"
 
 #include "core/text.hpp"
 #include "data/files/classes.hpp"
 #include "data/files/csv_table.hpp"
 #include "data/files/image.hpp"
-#include "data/files/npy_samples.hpp"
+#include "data/files/npy.hpp"
 #include "data/shards/mapped_file.hpp"
 #include "data/shards/shard_positions.hpp"
 #include "data/shards/tar_index.hpp"

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
-#include <fast/core/wait_check.hpp>
 #include <fast/mixing/kernels.hpp>
 #include <thread>
 #include <utility>

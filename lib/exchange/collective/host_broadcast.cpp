@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/saturate.hpp"
+#include "core/numbers.hpp"
 #include "exchange/group_impl.hpp"
 
 namespace fast::exchange {

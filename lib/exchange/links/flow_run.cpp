@@ -1,7 +1,7 @@
 #include "exchange/links/flow_run.hpp"
 
 #include <algorithm>
-#include <fast/core/wait_check.hpp>
+#include <fast/core/deadline.hpp>
 #include <string>
 #include <thread>
 #include <utility>

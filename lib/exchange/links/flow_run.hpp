@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "exchange/links/link_measurement.hpp"
-#include "mpi/messages.hpp"
+#include "mpi/request.hpp"
 
 namespace fast::exchange {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "core/median.hpp"
+#include "core/numbers.hpp"
 
 namespace fast::exchange {
 namespace {

@@ -1,9 +1,9 @@
 #include <array>
 #include <cstring>
 #include <fast/core/error.hpp>
-#include <fast/core/host.hpp>
 #include <fast/exchange/measured_links.hpp>
 #include <optional>
+#include "core/host.hpp"
 
 #include "exchange/links/link_measurement.hpp"
 #include "exchange/links/mpi_trials.hpp"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
-#include <fast/core/wait_check.hpp>
 #include <map>
 #include <set>
 #include <thread>

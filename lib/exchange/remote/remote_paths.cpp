@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
-#include <fast/core/wait_check.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "exchange/remote/replicator.hpp"
-#include "mpi/messages.hpp"
 #include "mpi/remote_window.hpp"
+#include "mpi/request.hpp"
 
 namespace fast::exchange {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <exception>
-#include <fast/core/wait_check.hpp>
+#include <fast/core/deadline.hpp>
 #include <utility>
 
 #include "core/leak_until_exit.hpp"

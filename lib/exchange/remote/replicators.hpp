@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <exception>
-#include <fast/core/log.hpp>
+#include <fast/core/observer.hpp>
 #include <functional>
 #include <memory>
 #include <string_view>

@@ -1,7 +1,7 @@
 #include "exchange/shared/peer_waiter.hpp"
 
+#include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
-#include <fast/core/wait_check.hpp>
 #include <thread>
 
 namespace fast::exchange {

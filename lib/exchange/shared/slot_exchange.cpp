@@ -5,7 +5,7 @@
 #include <fast/mixing/kernels.hpp>
 #include <utility>
 
-#include "core/saturate.hpp"
+#include "core/numbers.hpp"
 
 namespace fast::exchange {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "exchange/shared/seqlock.hpp"
-#include "mpi/transport.hpp"
+#include "mpi/host_abilities.hpp"
 
 namespace fast::exchange {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "nn/layers/dropout.hpp"
 #include "nn/layers/layer_entry.hpp"
+#include "nn/noise.hpp"
 #include "nn/shape.hpp"
 
 namespace fast::nn {

@@ -5,7 +5,6 @@
 #include "nn/inventory.hpp"
 #include "nn/layers/layer_entry.hpp"
 #include "nn/shape.hpp"
-#include "nn/tokens.hpp"
 
 namespace fast::nn {
 namespace {

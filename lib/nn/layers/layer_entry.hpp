@@ -1,8 +1,8 @@
-// The registry of layers. Each kind of layer has a source in this folder, which ends with its row.
-// The name of the row stands here and in registry.cpp.
+// The keys of a layer in a model file.
 #pragma once
 
 #include <fast/nn/model_spec.hpp>
+
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,9 +10,25 @@
 #include <variant>
 
 #include "nn/layer.hpp"
-#include "nn/layers/keys.hpp"
-
 namespace fast::nn {
+
+/// A row calls it for each key of its layer, in the order of the documentation. A reader of model
+/// files sets the values; keys that may be left out keep theirs.
+class Keys {
+ public:
+  virtual ~Keys() = default;
+  virtual void required(const char* key, std::int64_t& value) = 0;
+  virtual void optional(const char* key, std::int64_t& value) = 0;
+  virtual void optional(const char* key, double& value) = 0;
+  virtual void optional(const char* key, bool& value) = 0;
+  /// Without the key, as many as the data has outputs.
+  virtual void outputs(const char* key, std::int64_t& value) = 0;
+  /// A list of layers that begins at the input of this layer.
+  virtual void layers(const char* key, std::vector<LayerSpec>& value) = 0;
+};
+
+// The registry of layers. Each kind of layer has a source in this folder, which ends with its row.
+// The name of the row stands here and in registry.cpp.
 
 class Inventory;
 class OnnxGraph;

@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <future>
+#include "core/message.hpp"
 
-#include "stream/nats/reader.hpp"
 #include "stream/nats/sink.hpp"
 #include "stream/nats/source.hpp"
 

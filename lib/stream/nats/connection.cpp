@@ -1,7 +1,7 @@
 #include "stream/nats/connection.hpp"
 
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
+#include "core/message.hpp"
 
 namespace fast::stream {
 namespace {

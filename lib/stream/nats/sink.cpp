@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
+#include "core/message.hpp"
 
 namespace fast::stream {
 namespace {

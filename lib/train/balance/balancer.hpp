@@ -1,19 +1,37 @@
-// Keeps the workers of a run balanced: measures this worker's speed, and divides batches anew when
-// the workers have agreed on other shares.
+// How long a worker takes for a sample.
 #pragma once
 
 #include <fast/train/safetensors.hpp>
 
+#include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "train/balance/share_agreement.hpp"
 #include "train/balance/shares.hpp"
-#include "train/balance/speed_meter.hpp"
 #include "train/run/replica.hpp"
-#include "train/run/run_plan.hpp"
 #include "train/run/training_batches.hpp"
-
+#include "train/run/training_setup.hpp"
 namespace fast::train {
+
+/// The median over the first rounds: a pause in some of them does not count.
+class SpeedMeter {
+ public:
+  explicit SpeedMeter(std::size_t rounds) : rounds_(rounds) {}
+
+  /// A round that has computed for so long, waits for other workers left out.
+  void add(double seconds, std::size_t samples);
+  bool is_full() const { return of_rounds_.size() >= rounds_; }
+  double seconds_per_sample() const;  ///< 0 before the first round
+  void restart() { of_rounds_.clear(); }
+
+ private:
+  std::size_t rounds_;
+  std::vector<double> of_rounds_;  ///< seconds per sample
+};
+
+// Keeps the workers of a run balanced: measures this worker's speed, and divides batches anew when
+// the workers have agreed on other shares.
 
 class Balancer {
  public:

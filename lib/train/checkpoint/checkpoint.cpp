@@ -1,7 +1,7 @@
 // Reading checkpoints.
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <fast/train/checkpoint.hpp>
+#include "core/message.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <fast/mixing/kernels.hpp>
 #include <fast/train/checkpoint.hpp>
+#include "core/message.hpp"
 
 #include "core/serial_executor.hpp"
 #include "core/whole_file.hpp"

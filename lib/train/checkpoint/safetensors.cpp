@@ -1,7 +1,7 @@
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
 #include <fast/train/checkpoint.hpp>
 #include <fast/train/safetensors.hpp>
+#include "core/message.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <ctime>
 #include <fast/core/error.hpp>
-#include <fast/core/message.hpp>
+#include "core/message.hpp"
 
 #include "train/checkpoint/run_directories.hpp"
 

@@ -1,7 +1,6 @@
 // What a worker has to say, line by line, with the time and its rank: OUT/logs/RANK.log.
 #pragma once
 
-#include <fast/core/log.hpp>
 #include <fast/core/observer.hpp>
 
 #include <filesystem>

@@ -1,20 +1,90 @@
-// The lines of metrics of a worker: what it was told by the run, and what happened in its rounds.
+// What a worker's training steps of an epoch add up to.
 #pragma once
 
-#include <fast/core/log.hpp>
 #include <fast/core/observer.hpp>
 #include <fast/train/metrics.hpp>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
-
-#include "train/record/round_tally.hpp"
-
 namespace fast::train {
+
+class EpochSums {
+ public:
+  /// A step on so many samples. `correct`: how many of them the model got right, if that is known.
+  void add(double loss, std::size_t samples, std::optional<std::size_t> correct) {
+    loss_sum_ += loss;
+    ++steps_;
+    samples_ += samples;
+    correct_ = steps_ == 1 || correct_ ? sum(correct) : std::nullopt;
+  }
+
+  /// Over the steps. Empty without any: none of the samples could be read.
+  std::optional<double> mean_loss() const {
+    if (steps_ == 0) return {};
+    return loss_sum_ / static_cast<double>(steps_);
+  }
+  /// A share of the samples, 0..1. Empty unless it is known of all steps.
+  std::optional<double> accuracy() const {
+    if (!correct_) return {};
+    return static_cast<double>(*correct_) / static_cast<double>(samples_);
+  }
+
+ private:
+  std::optional<std::size_t> sum(std::optional<std::size_t> correct) const {
+    return correct ? std::optional(correct_.value_or(0) + *correct) : std::nullopt;
+  }
+
+  double loss_sum_ = 0;
+  std::size_t steps_ = 0, samples_ = 0;
+  std::optional<std::size_t> correct_;
+};
+
+// What a worker's rounds consisted of: seconds of each phase, waits for each worker, ages of what
+// was read.
+
+struct RoundFigures {
+  double step_s = 0;
+  double publish_s = 0;         ///< without waits for readers
+  double wait_s = 0;            ///< of the worker's thread, for other workers
+  double mix_s = 0;             ///< without waits for what arrives meanwhile
+  std::vector<double> waits_s;  ///< by worker, up to the last one that was waited for
+  std::int64_t reads = 0;
+  std::int64_t age_sum = 0, age_max = 0;  ///< rounds, over the reads
+
+  double age_mean() const;  ///< NaN without reads
+};
+
+/// Adds up two windows at a time. Thread-safe.
+class RoundTally {
+ public:
+  enum class Window { interval, epoch };
+
+  void add(const PhaseEvent& event);
+  void add(const MessageEvent& event);
+  /// A part of the last steps in which the worker waited: an all-reduce of gradients.
+  void add_wait_within_step(double seconds);
+  /// What was added since the window was taken last.
+  RoundFigures take(Window window);
+
+ private:
+  template <class Add>
+  void add_to_both(const Add& add);
+
+  std::mutex mutex_;
+  std::array<RoundFigures, 2> windows_;
+  std::thread::id rounds_;   ///< the thread that makes rounds
+  double peers_wait_s_ = 0;  ///< of that thread, within the phase that has not ended
+};
+
+// The lines of metrics of a worker: what it was told by the run, and what happened in its rounds.
 
 /// How far a worker is.
 struct RunFigures {

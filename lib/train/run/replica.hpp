@@ -1,19 +1,56 @@
-// A worker's model in a run: the Worker that averages it, and its models in host memory.
+// The memory of a model that nobody trains yet.
 #pragma once
 
 #include <fast/core/memory.hpp>
+#include <fast/core/tensor_view.hpp>
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
-#include "train/ema.hpp"
-#include "train/record/counted_rounds.hpp"
-#include "train/run/run_plan.hpp"
+#include "combine/accelerator.hpp"
+#include "train/record/run_events.hpp"
+#include "train/run/training_setup.hpp"
 #include "train/run/training_step.hpp"
 #include "train/run/weight_storage.hpp"
-
 namespace fast::train {
+
+/// Gives the whole pages of these tensors, in private host memory, back to the system. Afterwards
+/// their elements are undefined; writing to them takes pages again.
+void release_pages(const std::vector<TensorView>& tensors);
+
+// An exponential moving average of a replica's weights.
+
+/// Of f32 and f64 tensors; others keep their newest value. The average is in the memory of the
+/// weights: the host's or a device's.
+class Ema {
+ public:
+  /// Begins with the weights as they are; `accelerator` is that of tensors on a device, else null.
+  Ema(const ParameterLayout& layout, double decay,
+      std::shared_ptr<Accelerator> accelerator = nullptr);
+
+  /// After a step: average ← d average + (1-d) weights. In step t d is at most (1+t)/(10+t), so
+  /// that the initial weights count little even in a short run.
+  void update(const ParameterLayout& layout);
+
+  const AlignedBuffer& packed();
+  /// For checkpoints.
+  std::vector<TensorView> state();
+  /// To be called when the views of state() have been written to.
+  void take_state();
+
+ private:
+  void transfer(std::byte* to, const std::byte* from) const;
+
+  double decay_;
+  AlignedBuffer average_;  ///< of weights on a device: a copy in host memory
+  std::shared_ptr<Accelerator> accelerator_;
+  std::shared_ptr<std::byte> on_device_;
+  double steps_ = 0;
+};
+
+// A worker's model in a run: the Worker that averages it, and its models in host memory.
 
 /// Models are packed in one vector each, as layout() has it.
 class Replica {

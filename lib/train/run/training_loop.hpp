@@ -6,13 +6,13 @@
 #include <string>
 
 #include "train/balance/balancer.hpp"
-#include "train/record/epoch_sums.hpp"
 #include "train/record/run_log.hpp"
-#include "train/run/best_model.hpp"
+#include "train/record/run_metrics.hpp"
+#include "train/run/checkpoint_schedule.hpp"
+#include "train/run/evaluation.hpp"
 #include "train/run/replica.hpp"
-#include "train/run/run_checkpoint.hpp"
-#include "train/run/run_plan.hpp"
 #include "train/run/training_batches.hpp"
+#include "train/run/training_setup.hpp"
 
 namespace fast::train {
 

@@ -1,11 +1,11 @@
 #include "train/run/training_step.hpp"
 
 #include <algorithm>
-#include <fast/core/batch_part.hpp>
+#include <fast/core/batch.hpp>
 #include <fast/core/error.hpp>
-#include <fast/core/layout.hpp>
+#include <fast/core/tensor_view.hpp>
 
-#include "core/saturate.hpp"
+#include "core/numbers.hpp"
 
 namespace fast::train {
 

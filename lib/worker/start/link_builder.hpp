@@ -1,19 +1,86 @@
-// How a worker gets ready for its first round: it opens its link to the others, and a spare waits
-// until there is a seat for it.
+// Events of a worker's links, in the worker's rounds.
 #pragma once
 
+#include <fast/algorithm/algorithm.hpp>
+#include <fast/core/observer.hpp>
+#include <fast/exchange/exchange.hpp>
 #include <fast/worker/worker.hpp>
+
+#include <atomic>
+#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <utility>
 
 #include "combine/mixer.hpp"
+#include "exchange/seats/seated_link.hpp"
 #include "membership/members.hpp"
-#include "worker/round_events.hpp"
+#include "worker/context.hpp"
 #include "worker/round_plan.hpp"
-#include "worker/start/seat_plan.hpp"
 #include "worker/start/startup_config.hpp"
-
 namespace fast::worker {
+
+/// Tells an observer what an exchange or a reducer tells, as of the round that the worker is in:
+/// these two number combinations or calls.
+class RoundEvents final : public Observer {
+ public:
+  explicit RoundEvents(std::shared_ptr<Observer> observer) : observer_(std::move(observer)) {}
+  void begin(std::int64_t round) { round_ = round; }
+
+  void on_phase(const PhaseEvent& event) noexcept override { observer_->on_phase(in_round(event)); }
+  void on_peer(const PeerEvent& event) noexcept override { observer_->on_peer(in_round(event)); }
+
+ private:
+  template <class Event>
+  Event in_round(Event event) const {
+    event.round = round_;
+    return event;
+  }
+
+  std::shared_ptr<Observer> observer_;
+  std::atomic<std::int64_t> round_{0};
+};
+
+// The edges that an exchange asks for, of whoever holds the seats.
+
+/// A spare opens its link before it knows its seat: until then it has no edges. Any thread may ask.
+class SeatPlan {
+ public:
+  SeatPlan(algorithm::RuleTraits traits, std::shared_ptr<membership::Members> members)
+      : traits_(std::move(traits)), members_(std::move(members)) {}
+
+  /// The plan of this worker's seat.
+  void set(std::shared_ptr<RoundPlan> plan) {
+    const std::lock_guard lock(mutex_);
+    plan_ = std::move(plan);
+  }
+  /// In ranks of Group::everyone().
+  RoundEdges edges(std::int64_t combination) const {
+    const std::shared_ptr<RoundPlan> plan = this->plan();
+    if (!plan || !reads_neighbors(traits_, combination)) return {};
+    const std::shared_ptr<const RoundPlan::Round> round = plan->at(combination);
+    return members_ ? exchange::in_ranks(round->edges, *members_) : round->edges;
+  }
+
+ private:
+  std::shared_ptr<RoundPlan> plan() const {
+    const std::lock_guard lock(mutex_);
+    return plan_;
+  }
+
+  algorithm::RuleTraits traits_;
+  std::shared_ptr<membership::Members> members_;  ///< null: seats are ranks
+  mutable std::mutex mutex_;
+  std::shared_ptr<RoundPlan> plan_;
+};
+
+inline EdgePlan edges_of(std::shared_ptr<const SeatPlan> plan) {
+  return [plan = std::move(plan)](std::int64_t combination) { return plan->edges(combination); };
+}
+
+// How a worker gets ready for its first round: it opens its link to the others, and a spare waits
+// until there is a seat for it.
 
 /// What a worker has before its first round.
 struct WorkerParts {

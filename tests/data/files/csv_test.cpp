@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/data/csv.hpp>
+#include <fast/data/formats.hpp>
 #include <fstream>
 #include <set>
 
-#include "data/files/csv_reader.hpp"
+#include "data/files/csv_table.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 

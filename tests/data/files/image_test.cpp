@@ -1,7 +1,5 @@
 #include "data/files/image.hpp"
 
-#include "data/files/image_formats.hpp"
-
 #include <fast/core/error.hpp>
 #include <fast/data/load.hpp>
 #include <fstream>

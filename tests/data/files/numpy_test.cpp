@@ -1,5 +1,5 @@
 #include <fast/core/error.hpp>
-#include <fast/data/numpy.hpp>
+#include <fast/data/formats.hpp>
 #include <fstream>
 
 #include "data/files/npy.hpp"

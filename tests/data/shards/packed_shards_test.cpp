@@ -5,7 +5,7 @@
 #include <fast/core/random.hpp>
 #include <fast/data/load.hpp>
 #include <fast/data/loader.hpp>
-#include <fast/data/packed_shards.hpp>
+#include <fast/data/shards.hpp>
 #include <fast/data/synthetic.hpp>
 #include <fstream>
 #include <iterator>

@@ -1,5 +1,5 @@
 #include <fast/core/error.hpp>
-#include <fast/data/shard_files.hpp>
+#include <fast/data/shards.hpp>
 #include <fstream>
 
 #include "support/catch.hpp"

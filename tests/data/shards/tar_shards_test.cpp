@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/data/tar_shards.hpp>
+#include <fast/data/shards.hpp>
 #include <fstream>
 
 #include "data/shards/tar_index.hpp"

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include <fast/data/window_sampler.hpp>
+#include <fast/data/sampler.hpp>
 #include <limits>
 #include <map>
 #include <numeric>

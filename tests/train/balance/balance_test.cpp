@@ -1,4 +1,4 @@
-#include <fast/train/balance.hpp>
+#include <fast/train/trainer.hpp>
 
 #include <fast/core/error.hpp>
 

@@ -1,4 +1,4 @@
-#include "train/balance/speed_meter.hpp"
+#include "train/balance/balancer.hpp"
 
 #include "support/catch.hpp"
 

@@ -1,4 +1,4 @@
-#include "train/checkpoint/directory_lock.hpp"
+#include "train/checkpoint/run_directories.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -14,7 +14,7 @@
 #include "support/catch.hpp"
 #include "support/contents.hpp"
 #include "support/temporary_directory.hpp"
-#include "train/checkpoint/directory_lock.hpp"
+#include "train/checkpoint/run_directories.hpp"
 #include "train/training.hpp"
 
 using namespace fast;

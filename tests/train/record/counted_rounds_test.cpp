@@ -1,4 +1,4 @@
-#include "train/record/counted_rounds.hpp"
+#include "train/record/run_events.hpp"
 
 #include <vector>
 

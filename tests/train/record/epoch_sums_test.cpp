@@ -1,4 +1,4 @@
-#include "train/record/epoch_sums.hpp"
+#include "train/record/run_metrics.hpp"
 
 #include "support/catch.hpp"
 

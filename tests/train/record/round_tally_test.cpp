@@ -1,4 +1,4 @@
-#include "train/record/round_tally.hpp"
+#include "train/record/run_metrics.hpp"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "train/record/run_report.hpp"
+#include "train/record/worker_reports.hpp"
 
 #include <fast/exchange/local.hpp>
 

@@ -1,6 +1,6 @@
-#include "train/record/start_facts.hpp"
+#include "train/record/run_log.hpp"
 
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 
 #include "support/catch.hpp"
 #include "train/run/run_parts.hpp"

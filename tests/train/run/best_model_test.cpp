@@ -1,4 +1,4 @@
-#include "train/run/best_model.hpp"
+#include "train/run/evaluation.hpp"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "train/run/evaluator.hpp"
+#include "train/run/evaluation.hpp"
 
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>

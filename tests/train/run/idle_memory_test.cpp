@@ -1,4 +1,4 @@
-#include "train/run/idle_memory.hpp"
+#include "train/run/replica.hpp"
 
 #include <sys/mman.h>
 

@@ -1,7 +1,7 @@
-#include "train/run/part_plan.hpp"
+#include "train/run/training_batches.hpp"
 
 #include <fast/data/synthetic.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include <algorithm>

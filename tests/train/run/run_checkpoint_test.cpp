@@ -1,4 +1,4 @@
-#include "train/run/run_checkpoint.hpp"
+#include "train/run/checkpoint_schedule.hpp"
 
 #include <atomic>
 #include <thread>

@@ -1,4 +1,4 @@
-#include "train/run/run_end.hpp"
+#include "train/run/final_model.hpp"
 
 #include <chrono>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "train/run/run_files.hpp"
+#include "train/run/output_files.hpp"
 
 #include <fast/core/error.hpp>
 

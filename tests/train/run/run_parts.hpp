@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "exchange/open_coordinator.hpp"
-#include "train/run/run_end.hpp"
-#include "train/run/run_files.hpp"
-#include "train/run/run_state.hpp"
+#include "train/run/checkpoint_state.hpp"
+#include "train/run/final_model.hpp"
+#include "train/run/output_files.hpp"
 #include "train/run/training_loop.hpp"
 #include "train/training.hpp"
 

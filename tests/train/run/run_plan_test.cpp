@@ -1,4 +1,4 @@
-#include "train/run/run_plan.hpp"
+#include "train/run/training_setup.hpp"
 
 #include <algorithm>
 #include <cmath>

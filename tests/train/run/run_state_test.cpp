@@ -1,4 +1,4 @@
-#include "train/run/run_state.hpp"
+#include "train/run/checkpoint_state.hpp"
 
 #include <fast/core/error.hpp>
 

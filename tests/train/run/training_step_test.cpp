@@ -1,6 +1,6 @@
 #include "train/run/training_step.hpp"
 
-#include <fast/core/batch_part.hpp>
+#include <fast/core/batch.hpp>
 #include <fast/core/error.hpp>
 #include <fast/data/loader.hpp>
 

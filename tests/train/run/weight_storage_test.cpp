@@ -1,6 +1,6 @@
 #include "train/run/weight_storage.hpp"
 
-#include <fast/core/layout.hpp>
+#include <fast/core/tensor_view.hpp>
 #include <fast/data/loader.hpp>
 
 #include "support/catch.hpp"

@@ -2,7 +2,7 @@
 // means what it says.
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include <cmath>
@@ -11,7 +11,7 @@
 #include "support/rules.hpp"
 #include "worker/constant.hpp"
 #include "worker/options/extreme_values.hpp"
-#include "worker/options/rows.hpp"
+#include "worker/worker_options.hpp"
 
 using namespace fast;
 using options::OptionSpec;

@@ -1,4 +1,4 @@
-#include "worker/options/rows.hpp"
+#include "worker/worker_options.hpp"
 
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>

@@ -1,4 +1,4 @@
-#include "worker/combiner.hpp"
+#include "worker/round.hpp"
 
 #include <fast/topology/stencil.hpp>
 

@@ -1,4 +1,4 @@
-#include "worker/global_average.hpp"
+#include "worker/mean_model.hpp"
 
 #include <fast/topology/stencil.hpp>
 

@@ -1,4 +1,4 @@
-#include "worker/growth.hpp"
+#include "worker/participation.hpp"
 
 #include <fast/topology/stencil.hpp>
 

@@ -1,4 +1,4 @@
-#include "worker/lag_detector.hpp"
+#include "worker/membership_view.hpp"
 
 #include <fast/topology/stencil.hpp>
 #include <thread>

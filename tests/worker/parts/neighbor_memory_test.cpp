@@ -1,7 +1,6 @@
-#include "worker/neighbor_memory.hpp"
+#include "worker/round.hpp"
 
 #include <fast/topology/graphs.hpp>
-#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include "support/catch.hpp"

@@ -1,5 +1,5 @@
 // The reduction at the end of training, when workers die in its middle.
-#include "worker/reduction.hpp"
+#include "worker/mean_model.hpp"
 
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>

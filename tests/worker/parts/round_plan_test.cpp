@@ -1,6 +1,6 @@
 #include "worker/round_plan.hpp"
 
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include "support/catch.hpp"

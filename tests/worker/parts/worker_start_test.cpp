@@ -1,4 +1,4 @@
-#include "worker/worker_start.hpp"
+#include "worker/start/worker_start.hpp"
 
 #include <fast/topology/stencil.hpp>
 

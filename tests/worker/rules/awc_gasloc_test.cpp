@@ -5,9 +5,8 @@
 #include <fast/exchange/local.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/placement.hpp>
-#include <fast/topology/schedules.hpp>
 #include <fast/topology/stencil.hpp>
-#include <fast/worker/requirements.hpp>
+#include "worker/start/requirements.hpp"
 
 #include <cmath>
 #include <functional>

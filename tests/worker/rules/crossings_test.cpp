@@ -4,7 +4,6 @@
 #include "worker/rules/crossing_run.hpp"
 
 #include <fast/topology/graphs.hpp>
-#include <fast/topology/schedules.hpp>
 
 #include <algorithm>
 #include <functional>

@@ -3,7 +3,7 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/random.hpp>
 #include <fast/mixing/weights.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include <cmath>

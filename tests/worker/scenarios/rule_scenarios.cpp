@@ -2,7 +2,7 @@
 
 #include <chrono>
 #include <fast/core/random.hpp>
-#include <fast/topology/schedules.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <thread>
 

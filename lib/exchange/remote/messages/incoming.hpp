@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "exchange/remote/messages/frame.hpp"
-#include "mpi/messages.hpp"
+#include "mpi/request.hpp"
 
 namespace fast::exchange {
 

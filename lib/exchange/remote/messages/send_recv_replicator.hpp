@@ -6,7 +6,7 @@
 #include "exchange/remote/messages/incoming.hpp"
 #include "exchange/remote/messages/outgoing.hpp"
 #include "exchange/remote/replicator.hpp"
-#include "mpi/messages.hpp"
+#include "mpi/request.hpp"
 
 namespace fast::exchange {
 

@@ -9,7 +9,7 @@
 #include "exchange/remote/messages/frame.hpp"
 #include "exchange/remote/messages/send_buffers.hpp"
 #include "exchange/remote/throttle.hpp"
-#include "mpi/messages.hpp"
+#include "mpi/request.hpp"
 
 namespace fast::exchange {
 

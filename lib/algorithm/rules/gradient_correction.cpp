@@ -1,0 +1,130 @@
+#include "algorithm/rules/gradient_correction.hpp"
+
+#include <fmt/core.h>
+
+#include "algorithm/rule_entry.hpp"
+namespace fast::algorithm {
+
+RuleTraits GradientExchange::traits() {
+  return {.name = "gradient_exchange",
+          .summary = "x_i + δ_i + Σ_j δ_j over the neighbors; historical, for comparison",
+          .source = "FAST, Viviani 2019",
+          .messages = {.delivery = Delivery::every, .weights_apart = true, .own = Own::message},
+          .timing = {.publish_point = PublishPoint::after_step,
+                     .why_synchronous = "every step must be added exactly once"},
+          .topology = {.mixing = MixingRequirement::unit},
+          .memory = {.vectors = 1}};
+}
+
+Rule gradient_exchange() { return elementwise(GradientExchange{}); }
+
+const RuleEntry entries::gradient_exchange{
+    [](ParameterReader&) { return algorithm::gradient_exchange(); }};
+
+namespace {
+constexpr double least_given = 1e-9;  ///< above rounding
+}
+
+RuleTraits GradientTracking::traits() {
+  return {.name = "gradient_tracking",
+          .summary = "y ← W y + δ - δ⁻, x ← W x + y: y tracks the workers' mean step",
+          .source = "DIGing, Nedić et al. 2017, arXiv 1607.03218, algorithm 1",
+          .messages = {.vectors = 2, .delivery = Delivery::summed, .summed_from = 1},
+          .timing = {.publish_point = PublishPoint::after_step,
+                     .why_bounded = "asynchronous tracking is analyzed for bounded delays only"},
+          .topology = {.passes_mass = true},
+          .memory = {.vectors = 2, .remembers_neighbors = true},
+          .step = {.stable_rates =
+                       "gradient_tracking adds the step after the average (DIGing, x ← W x + y): "
+                       "it is stable "
+                       "for learning rate × curvature up to 1/2, on directed graphs far less"}};
+}
+
+void GradientTracking::begin_combine(const RoundInfo& info, std::span<const double>,
+                                     std::span<const double>) {
+  was_alone_ = is_alone_ != 0;
+  if (info.restarts) return;
+  if (info.neighbor_weight > 0) {
+    given_ = 0;
+  } else if (info.self_weight < 1 - least_given) {
+    ++given_;
+  }
+  is_alone_ = given_ > info.workers ? 1 : 0;
+}
+
+Rule gradient_tracking() { return elementwise(GradientTracking{}); }
+
+const RuleEntry entries::gradient_tracking{
+    [](ParameterReader&) { return algorithm::gradient_tracking(); }};
+
+RuleTraits D2::traits() const {
+  return {
+      .name = "d2",
+      .summary = "W (2x - x⁻ + δ - δ⁻): no error from workers' data differing",
+      .source = "D², Tang et al. 2018, arXiv 1803.07068, algorithm 1",
+      .messages = {.own = Own::unused, .republishes = true},
+      .timing = {.publish_point = PublishPoint::after_step,
+                 .why_synchronous = "its correction cancels only terms of one and the same round"},
+      .topology = {.mixing = MixingRequirement::positive,
+                   .strict = options.strict,
+                   .needs_static = true},
+      .memory = {.vectors = 1, .remembers_neighbors = true},
+      .parameters = fmt::format("strict={}", options.strict)};
+}
+
+Rule d2(const D2Options& options) { return elementwise(D2{options}); }
+
+const RuleEntry entries::d2{[](ParameterReader& reader) {
+  D2Options options;
+  reader.read("strict", options.strict);
+  return algorithm::d2(options);
+}};
+
+RuleTraits DecentLam::traits() const {
+  return {.name = "decentlam",
+          .summary = "z = x + δ, m ← β m + (x - W z)/γ, x⁺ = x - γ m",
+          .source = "DecentLaM, Yuan et al. 2021, arXiv 2104.11981, algorithm 2",
+          .messages = {.republishes = true},
+          .timing = {.publish_point = PublishPoint::after_step},
+          .topology = {.mixing = MixingRequirement::symmetric},
+          .memory = {.vectors = 2},
+          .step = {.needs_learning_rate = true, .own_momentum = true},
+          .parameters = fmt::format("momentum={}", options.momentum)};
+}
+
+Rule decentlam(const DecentLamOptions& options) {
+  require_decay("decentlam", "momentum", options.momentum);
+  return elementwise(DecentLam{{}, options});
+}
+
+const RuleEntry entries::decentlam{[](ParameterReader& reader) {
+  DecentLamOptions options;
+  reader.read("momentum", options.momentum);
+  return algorithm::decentlam(options);
+}};
+
+RuleTraits QuasiGlobalMomentum::traits() const {
+  return {.name = "quasi_global_momentum",
+          .summary = "x½ = x - γ(β m + g), x⁺ = W x½, m ← μ m + (1-μ)(x - x⁺)/γ",
+          .source = "QG-DSGDm, Lin et al. 2021, arXiv 2102.04761, algorithm 1",
+          .messages = {.republishes = true},
+          .timing = {.publish_point = PublishPoint::after_step},
+          .memory = {.vectors = 2},
+          .step = {.needs_learning_rate = true, .own_momentum = true},
+          .parameters = fmt::format("momentum={} mu={}", options.momentum, options.mu)};
+}
+
+Rule quasi_global_momentum(const QuasiGlobalMomentumOptions& options) {
+  require_decay("quasi_global_momentum", "momentum", options.momentum);
+  require_decay("quasi_global_momentum", "mu", options.mu);
+  return elementwise(QuasiGlobalMomentum{options});
+}
+
+const RuleEntry entries::quasi_global_momentum{[](ParameterReader& reader) {
+  QuasiGlobalMomentumOptions options;
+  reader.read("momentum", options.momentum);
+  reader.read("mu", options.mu);
+  return algorithm::quasi_global_momentum(options);
+}};
+
+}  // namespace fast::algorithm

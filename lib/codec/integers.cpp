@@ -1,0 +1,205 @@
+// Codes of few bits in groups of elements: the scales of a group, then its codes.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "codec/block.hpp"
+#include "codec/kernels.hpp"
+namespace fast::codec {
+
+/// The places of groups in a coded tensor. The last group may have fewer elements than the others.
+template <std::size_t scales_bytes, std::size_t codes_per_byte>
+struct Groups {
+  static constexpr std::size_t code_bytes(std::size_t count) {
+    return (count + codes_per_byte - 1) / codes_per_byte;
+  }
+  static constexpr std::size_t coded_bytes(std::size_t count) {
+    return code_bytes(count) + (count + group_elements - 1) / group_elements * scales_bytes;
+  }
+  /// Calls visit(first element, number of elements, pointer to the scales) for each group.
+  template <class Byte, class Visit>
+  static void for_each(Byte* coded, std::size_t count, const Visit& visit) {
+    for (std::size_t first = 0; first < count; first += group_elements) {
+      visit(first, std::min(group_elements, count - first), coded);
+      coded += scales_bytes + code_bytes(group_elements);
+    }
+  }
+};
+
+/// The record of a codec that codes each group on its own: encode_group(values, count, to) and
+/// decode_group(from, count, values).
+template <class Places, auto encode_group, auto decode_group>
+constexpr Record record_of_groups() {
+  Record record{.feeds_back = true, .by_tensor = true, .coded_bytes = Places::coded_bytes};
+  record.encode = [](const float* from, std::size_t count, std::byte* to, const Rounding&) {
+    Places::for_each(to, count, [&](std::size_t first, std::size_t length, std::byte* group) {
+      encode_group(from + first, length, group);
+    });
+  };
+  record.decode = [](const std::byte* from, std::size_t count, float* to) {
+    Places::for_each(from, count,
+                     [&](std::size_t first, std::size_t length, const std::byte* group) {
+                       decode_group(group, length, to + first);
+                     });
+  };
+  return record;
+}
+
+namespace {
+
+constexpr std::size_t scale_bytes = sizeof(float);
+
+using Int8Groups = Groups<scale_bytes, 1>;
+
+void encode_int8(const float* from, float* error, std::size_t count, std::byte* to,
+                 const Rounding& rounding) {
+  Int8Groups::for_each(to, count, [&](std::size_t first, std::size_t length, std::byte* group) {
+    auto* codes = reinterpret_cast<std::int8_t*>(group + scale_bytes);
+    float* of_group = error == nullptr ? nullptr : error + first;
+    const auto index = static_cast<std::uint32_t>(rounding.first + first);
+    const float scale = rounding.key ? quantize_stochastically(codes, from + first, of_group,
+                                                               length, *rounding.key, index)
+                                     : quantize(codes, from + first, of_group, length);
+    std::memcpy(group, &scale, scale_bytes);
+  });
+}
+
+void decode_int8(const std::byte* from, std::size_t count, float* to) {
+  Int8Groups::for_each(
+      from, count, [&](std::size_t first, std::size_t length, const std::byte* group) {
+        float scale;
+        std::memcpy(&scale, group, scale_bytes);
+        dequantize(to + first, reinterpret_cast<const std::int8_t*>(group + scale_bytes), scale,
+                   length);
+      });
+}
+
+}  // namespace
+
+const Record records::int8{
+    .stochastic = true,
+    .feeds_back = true,
+    .by_tensor = true,
+    .coded_bytes = Int8Groups::coded_bytes,
+    .encode = [](const float* from, std::size_t count, std::byte* to,
+                 const Rounding& rounding) { encode_int8(from, nullptr, count, to, rounding); },
+    .decode = decode_int8,
+    .encode_with_feedback =
+        [](const float* x, float* e, std::size_t count, std::byte* to, const Rounding& rounding) {
+          encode_int8(x, e, count, to, rounding);
+        },
+};
+
+// Two codes of 4 bits a byte, the first in the low half: c + 8 of c = round(x/s) from -7 to 7. The
+// scale s = max|x|/7 of a group lies before its codes.
+
+namespace {
+
+constexpr std::size_t int4_scale_bytes = sizeof(float);
+constexpr int most_int4 = 7, zero_int4 = 8;
+
+using Int4Groups = Groups<int4_scale_bytes, 2>;
+
+float int4_scale_of(const float* x, std::size_t count) {
+  float largest = 0;
+  bool finite = true;
+  for (std::size_t e = 0; e < count; ++e) {
+    largest = std::max(largest, std::abs(x[e]));
+    finite &= std::isfinite(x[e]);
+  }
+  return finite ? largest / most_int4 : std::numeric_limits<float>::quiet_NaN();
+}
+
+void encode_int4(const float* x, std::size_t count, std::byte* to) {
+  const float scale = int4_scale_of(x, count);
+  std::memcpy(to, &scale, int4_scale_bytes);
+  const float inverse = scale > std::numeric_limits<float>::min() ? 1 / scale : 0;
+  std::uint8_t codes[group_elements] = {};
+  for (std::size_t e = 0; e < count && inverse > 0; ++e) {
+    const float c = std::clamp(std::nearbyint(x[e] * inverse), -1.0F * most_int4, 1.0F * most_int4);
+    codes[e] = static_cast<std::uint8_t>(static_cast<int>(c) + zero_int4);
+  }
+  if (inverse == 0) std::fill_n(codes, count, std::uint8_t{zero_int4});
+  for (std::size_t b = 0; b < Int4Groups::code_bytes(count); ++b) {
+    to[int4_scale_bytes + b] = static_cast<std::byte>(codes[2 * b] | codes[2 * b + 1] << 4);
+  }
+}
+
+void decode_int4(const std::byte* from, std::size_t count, float* x) {
+  float scale;
+  std::memcpy(&scale, from, int4_scale_bytes);
+  for (std::size_t e = 0; e < count; ++e) {
+    const int both = std::to_integer<int>(from[int4_scale_bytes + e / 2]);
+    x[e] = scale * static_cast<float>((e % 2 == 0 ? both & 15 : both >> 4) - zero_int4);
+  }
+}
+
+}  // namespace
+
+const Record records::int4 = record_of_groups<Int4Groups, encode_int4, decode_int4>();
+
+// Four codes of 2 bits a byte, the first in the lowest bits: the sign, and whether |x| is above the
+// mean |x| of the group. A group has two scales: the mean |x| of the elements below that mean, and
+// of those above. Each scale is the mean of what it replaces, so ‖x - Q(x)‖ < ‖x‖ for all x ≠ 0.
+// Differences that are coded again and again therefore converge to 0.
+
+namespace {
+
+constexpr std::size_t int2_scales_bytes = 2 * sizeof(float);
+
+using Int2Groups = Groups<int2_scales_bytes, 4>;
+
+struct Int2Scales {
+  float below = 0, above = 0;
+};
+
+Int2Scales int2_scales_of(const float* x, std::size_t count, float mean) {
+  double below = 0, above = 0;
+  std::size_t many_above = 0;
+  for (std::size_t e = 0; e < count; ++e) {
+    const double size = std::abs(x[e]);
+    if (size > mean) {
+      above += size;
+      ++many_above;
+    } else {
+      below += size;
+    }
+  }
+  const auto many_below = static_cast<double>(count - many_above);
+  return {many_below > 0 ? static_cast<float>(below / many_below) : 0,
+          many_above > 0 ? static_cast<float>(above / static_cast<double>(many_above)) : 0};
+}
+
+void encode_int2(const float* x, std::size_t count, std::byte* to) {
+  double sum = 0;
+  for (std::size_t e = 0; e < count; ++e) sum += std::abs(x[e]);
+  const float mean = static_cast<float>(sum / static_cast<double>(count));
+  constexpr float no_number = std::numeric_limits<float>::quiet_NaN();
+  const Int2Scales scales =
+      std::isfinite(mean) ? int2_scales_of(x, count, mean) : Int2Scales{no_number, no_number};
+  std::memcpy(to, &scales, int2_scales_bytes);
+  std::fill_n(to + int2_scales_bytes, Int2Groups::code_bytes(count), std::byte{0});
+  for (std::size_t e = 0; e < count; ++e) {
+    const unsigned code = (std::signbit(x[e]) ? 1U : 0U) | (std::abs(x[e]) > mean ? 2U : 0U);
+    to[int2_scales_bytes + e / 4] |= static_cast<std::byte>(code << 2 * (e % 4));
+  }
+}
+
+void decode_int2(const std::byte* from, std::size_t count, float* x) {
+  Int2Scales scales;
+  std::memcpy(&scales, from, int2_scales_bytes);
+  const float values[] = {scales.below, -scales.below, scales.above, -scales.above};
+  for (std::size_t e = 0; e < count; ++e) {
+    x[e] = values[std::to_integer<unsigned>(from[int2_scales_bytes + e / 4]) >> 2 * (e % 4) & 3U];
+  }
+}
+
+}  // namespace
+
+const Record records::int2 = record_of_groups<Int2Groups, encode_int2, decode_int2>();
+
+}  // namespace fast::codec

@@ -1,0 +1,210 @@
+#include <fast/core/error.hpp>
+#include <fast/data/formats.hpp>
+#include "core/message.hpp"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <string_view>
+namespace fast::data {
+namespace {
+
+constexpr std::uint32_t image_magic = 0x803;
+constexpr std::uint32_t label_magic = 0x801;
+constexpr std::size_t chunk_bytes = std::size_t{4} << 20;
+/// Deflate never expands more: 258 bytes from 2 bits.
+constexpr std::uint64_t largest_expansion = 1032;
+
+struct Close {
+  void operator()(gzFile file) const { gzclose_r(file); }
+};
+
+/// A plain or compressed file that is to hold exactly what its header says.
+class IdxFile {
+ public:
+  explicit IdxFile(const std::filesystem::path& path) : path_(path.string()) {
+    const std::string problem = why_unreadable_file(path);
+    require(problem.empty(), ErrorKind::data,
+            "read_idx: {}: {}; give the path of an IDX file, plain or .gz", path_, problem);
+    std::error_code error;
+    file_bytes_ = std::filesystem::file_size(path, error);
+    file_.reset(gzopen(path_.c_str(), "rb"));
+    require(file_ != nullptr, ErrorKind::data,
+            "read_idx: {}: cannot be opened: {}; check the path of --data", path_,
+            std::strerror(errno));
+    gzbuffer(file_.get(), 1U << 17);
+  }
+
+  std::uint32_t word() {
+    unsigned char b[4];
+    require(read(b, 4) == 4, ErrorKind::data,
+            "read_idx: {}: the file ends within its header; download it again", path_);
+    return std::uint32_t{b[0]} << 24 | std::uint32_t{b[1]} << 16 | std::uint32_t{b[2]} << 8 | b[3];
+  }
+
+  void expect_magic(std::uint32_t wanted, const char* what) {
+    const std::uint32_t found = word();
+    require(found == wanted, ErrorKind::data,
+            "read_idx: {}: magic number {:#010x}, IDX {} of unsigned bytes begin with {:#010x}; "
+            "are the files in the right places?",
+            path_, found, what, wanted);
+  }
+
+  /// The first `wanted` bytes of the rest of the file, which must be `count` bytes.
+  std::vector<std::uint8_t> body(std::uint64_t count, std::uint64_t wanted) {
+    const bool plain = gzdirect(file_.get()) == 1;
+    require(count / (plain ? 1 : largest_expansion) <= file_bytes_, ErrorKind::data,
+            "read_idx: {}: the header announces {} bytes, more than a file of {} bytes can hold; "
+            "it is truncated or damaged, download it again",
+            path_, count, file_bytes_);
+    std::vector<std::uint8_t> bytes;
+    while (bytes.size() < wanted) {
+      const std::size_t old = bytes.size();
+      bytes.resize(std::min<std::uint64_t>(wanted, old + chunk_bytes));
+      const std::size_t got = read(bytes.data() + old, bytes.size() - old);
+      require(got == bytes.size() - old, ErrorKind::data,
+              "read_idx: {}: truncated: the header announces {} bytes, the file holds {}; download "
+              "it again",
+              path_, count, old + got);
+    }
+    if (wanted < count) return bytes;
+    unsigned char extra = 0;  // reading past the end also has zlib verify its checksum
+    require(read(&extra, 1) == 0, ErrorKind::data,
+            "read_idx: {}: more bytes follow after the {} that the header announces; the file is "
+            "damaged",
+            path_, count);
+    return bytes;
+  }
+
+ private:
+  std::size_t read(unsigned char* to, std::size_t count) {
+    const int got = gzread(file_.get(), to, static_cast<unsigned>(count));
+    int code = Z_OK;
+    const char* text = gzerror(file_.get(), &code);
+    if (code == Z_ERRNO) text = std::strerror(errno);
+    require(got >= 0 && (code == Z_OK || code == Z_STREAM_END), ErrorKind::data,
+            "read_idx: {}: damaged or truncated ({}); download it again", path_, text);
+    return static_cast<std::size_t>(got);
+  }
+
+  std::string path_;
+  std::uint64_t file_bytes_ = 0;
+  std::unique_ptr<gzFile_s, Close> file_;
+};
+
+}  // namespace
+
+Dataset read_idx(const std::filesystem::path& images, const std::filesystem::path& labels,
+                 int classes, std::size_t limit) {
+  IdxFile image_file(images);
+  image_file.expect_magic(image_magic, "images");
+  const std::uint64_t count = image_file.word(), rows = image_file.word(),
+                      columns = image_file.word();
+  std::uint64_t image_bytes = 0;
+  require(count > 0 && rows > 0 && columns > 0 &&
+              !__builtin_mul_overflow(count, rows * columns, &image_bytes),
+          ErrorKind::data,
+          "read_idx: {}: the header announces {} images of {}x{}; the file is damaged, download it "
+          "again",
+          images.string(), count, rows, columns);
+
+  IdxFile label_file(labels);
+  label_file.expect_magic(label_magic, "labels");
+  const std::uint64_t label_count = label_file.word();
+  require(label_count == count, ErrorKind::data,
+          "read_idx: {} images in {}, {} labels in {}; the two must be of one data set", count,
+          images.string(), label_count, labels.string());
+  const std::uint64_t taken = limit == 0 ? count : std::min<std::uint64_t>(limit, count);
+  const std::vector<std::uint8_t> label_bytes = label_file.body(label_count, taken);
+  return {labels.string(),
+          {1, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)},
+          image_file.body(image_bytes, taken * rows * columns),
+          {label_bytes.begin(), label_bytes.end()},
+          classes};
+}
+
+namespace {
+
+constexpr std::size_t pixel_bytes = 3 * 32 * 32;
+
+/// A version of the format: its labels come first in a record, the last one is the class.
+struct CifarForm {
+  std::string_view name;
+  std::size_t label_bytes;
+  int classes;
+  std::string_view files;
+
+  std::size_t record_bytes() const { return label_bytes + pixel_bytes; }
+};
+constexpr CifarForm cifar10{"cifar-10", 1, 10,
+                            "data_batch_1.bin to data_batch_5.bin and test_batch.bin"};
+constexpr CifarForm cifar100{"cifar-100", 2, 100, "train.bin and test.bin"};
+
+struct Records {
+  std::vector<std::uint8_t> pixels;
+  std::vector<std::int32_t> labels;
+};
+
+/// Records in a file that can be read.
+std::uintmax_t records_in(const std::filesystem::path& path, const CifarForm& form) {
+  const std::string problem = why_unreadable_file(path);
+  require(problem.empty(), ErrorKind::data,
+          "read_{}: {}: {}; the binary version of {} has {}, download it again", form.name,
+          path.string(), problem, form.name, form.files);
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  require(!error && size > 0 && size % form.record_bytes() == 0, ErrorKind::data,
+          "read_{}: {}: {} bytes are not a whole number of records of {}; it is truncated, or "
+          "not a {} file in the binary version, download it again",
+          form.name, path.string(), size, form.record_bytes(), form.name);
+  return size / form.record_bytes();
+}
+
+/// The file's records, until there are `limit` in all.
+void read_records(const std::filesystem::path& path, std::size_t limit, const CifarForm& form,
+                  Records& records) {
+  const std::uintmax_t count = records_in(path, form);
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> record(form.record_bytes());
+  for (std::uintmax_t i = 0; i < count && records.labels.size() < limit; ++i) {
+    require(file.read(record.data(), static_cast<std::streamsize>(record.size())).good(),
+            ErrorKind::data, "read_{}: {}: ended within record {}", form.name, path.string(), i);
+    const int label = static_cast<unsigned char>(record[form.label_bytes - 1]);
+    require(label < form.classes, ErrorKind::data,
+            "read_{}: {}: label {} of record {}, there are {} classes", form.name, path.string(),
+            label, i, form.classes);
+    records.labels.push_back(label);
+    records.pixels.insert(records.pixels.end(),
+                          record.begin() + static_cast<std::ptrdiff_t>(form.label_bytes),
+                          record.end());
+  }
+}
+
+Dataset read_cifar(const std::vector<std::filesystem::path>& files, std::size_t limit,
+                   const CifarForm& form) {
+  constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+  Records records;
+  for (const auto& path : files) read_records(path, limit == 0 ? all : limit, form, records);
+  return {std::string(form.name),
+          {3, 32, 32},
+          std::move(records.pixels),
+          std::move(records.labels),
+          form.classes};
+}
+
+}  // namespace
+
+Dataset read_cifar10(const std::vector<std::filesystem::path>& files, std::size_t limit) {
+  return read_cifar(files, limit, cifar10);
+}
+
+Dataset read_cifar100(const std::vector<std::filesystem::path>& files, std::size_t limit) {
+  return read_cifar(files, limit, cifar100);
+}
+
+}  // namespace fast::data

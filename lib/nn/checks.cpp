@@ -1,0 +1,22 @@
+#include "nn/checks.hpp"
+
+#include <fast/core/error.hpp>
+
+namespace fast::nn {
+
+bool processor_fits() noexcept {
+#ifdef FAST_NN_X86_64_V3
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi2");
+#else
+  return true;
+#endif
+}
+
+void require_processor(bool fits) {
+  require(fits, ErrorKind::resource,
+          "fast::nn: this processor lacks AVX2, FMA or BMI2, for which the library was built "
+          "(x86-64-v3); rebuild it with -DFAST_PORTABLE=ON");
+}
+
+}  // namespace fast::nn

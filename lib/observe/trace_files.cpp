@@ -1,0 +1,230 @@
+#include "observe/trace_files.hpp"
+
+#include <fast/core/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <compare>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/whole_file.hpp"
+#include "observe/trace_packets.hpp"
+#include "observe/trace_reader.hpp"
+namespace fast::observe {
+namespace {
+
+/// Gives each read an arrow of its own, from its publication, which was before it. Returns how many
+/// there are.
+std::size_t connect(std::vector<TrackEvent>& events) {
+  std::map<std::uint64_t, TrackEvent*> publications;
+  std::uint64_t arrows = 0;
+  for (TrackEvent& event : events) {
+    if (!event.flows.empty()) {
+      publications[event.flows.front()] = &event;  // of several Workers, the latest so far
+      event.flows.clear();
+    }
+    if (event.last_flow == 0) continue;
+    const auto from = publications.find(event.last_flow);
+    event.last_flow = from == publications.end() ? 0 : ++arrows;
+    if (event.last_flow != 0) from->second->flows.push_back(arrows);
+  }
+  return arrows;
+}
+
+}  // namespace
+
+MergedTrace merge_traces(const std::filesystem::path& directory, const std::filesystem::path& to) {
+  TraceContent content = read_traces(directory);
+  MergedTrace merged;
+  merged.flows = connect(content.events);
+  merged.events = content.events.size();
+  merged.cut = content.cut;
+  std::set<int> workers;
+  WholeFile out(to);
+  for (const Track& track : content.tracks) {
+    workers.insert(track.worker);
+    out.write(packet_of(track));
+  }
+  for (const TrackEvent& event : content.events) out.write(packet_of(event));
+  out.finish();
+  merged.workers = static_cast<int>(workers.size());
+  return merged;
+}
+
+namespace {
+
+constexpr double slowest_part = 0.01;
+
+double seconds_of(std::uint64_t nanoseconds) { return 1e-9 * static_cast<double>(nanoseconds); }
+
+std::optional<std::int64_t> integer(const TrackEvent& event, std::string_view name) {
+  for (const auto& [key, value] : event.integers) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+/// One round of one worker.
+struct RoundTimes {
+  std::uint64_t began_ns = 0, ended_ns = 0;
+  std::map<std::string, double> phases_s;
+  std::map<int, double> waits_s;
+  std::map<int, std::uint64_t> waits_began_ns;
+  double seconds() const { return seconds_of(ended_ns - began_ns); }
+};
+/// A round; of a run that was resumed, each part has its own.
+struct RoundKey {
+  int worker = 0;
+  std::uint64_t part = 0;
+  std::int64_t round = 0;
+  auto operator<=>(const RoundKey&) const = default;
+};
+using Rounds = std::map<RoundKey, RoundTimes>;
+
+std::uint64_t part_of(std::uint64_t track) { return track >> 16U; }
+
+/// Pairs the begin and the end of each slice.
+class Slices {
+ public:
+  explicit Slices(Rounds& rounds) : rounds_(rounds) {}
+
+  void take(const TrackEvent& event) {
+    if (event.type == event_type::begin) open_[event.track].push_back(event);
+    if (event.type != event_type::end || open_[event.track].empty()) return;
+    close(open_[event.track].back(), event.time_ns);
+    open_[event.track].pop_back();
+  }
+
+ private:
+  void close(const TrackEvent& begin, std::uint64_t ended_ns) {
+    const auto number = integer(begin, "round");
+    if (!number) return;
+    RoundTimes& round = rounds_[{begin.worker, part_of(begin.track), *number}];
+    const double took_s = seconds_of(ended_ns - begin.time_ns);
+    if (const auto peer = integer(begin, "peer")) {
+      round.waits_s[static_cast<int>(*peer)] += took_s;
+      round.waits_began_ns[static_cast<int>(*peer)] = begin.time_ns;
+      return;
+    }
+    round.phases_s[begin.name] += took_s;
+    if (round.began_ns == 0) round.began_ns = begin.time_ns;
+    round.began_ns = std::min(round.began_ns, begin.time_ns);
+    round.ended_ns = std::max(round.ended_ns, ended_ns);
+  }
+
+  Rounds& rounds_;
+  std::map<std::uint64_t, std::vector<TrackEvent>> open_;  ///< by track
+};
+
+template <class Map>
+typename Map::const_iterator largest(const Map& map) {
+  return std::max_element(map.begin(), map.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; });
+}
+
+/// The round that was under way, or the last one that had ended before.
+Rounds::const_iterator round_at(const Rounds& rounds, int worker, std::uint64_t time_ns) {
+  auto found = rounds.end();
+  for (auto round = rounds.lower_bound({worker, 0, 0});
+       round != rounds.end() && round->first.worker == worker; ++round) {
+    const bool begun = round->second.began_ns != 0 && round->second.began_ns <= time_ns;
+    if (begun && (found == rounds.end() || found->second.began_ns < round->second.began_ns)) {
+      found = round;
+    }
+  }
+  return found;
+}
+
+/// Follows waits from worker to worker, to the one that did not wait: what each was doing when the
+/// one before began to wait for it.
+std::string cause_of(const Rounds& rounds, Rounds::const_iterator round) {
+  std::vector<int> seen;
+  for (;;) {
+    const int worker = round->first.worker;
+    const RoundTimes& times = round->second;
+    const auto phase = largest(times.phases_s);
+    if (phase == times.phases_s.end()) return fmt::format("worker {}: nothing", worker);
+    const auto peer = largest(times.waits_s);
+    seen.push_back(worker);
+    const bool ends = phase->first != "wait" || peer == times.waits_s.end() ||
+                      std::count(seen.begin(), seen.end(), peer->first) > 0;
+    if (ends) return fmt::format("worker {}: {}", worker, phase->first);
+    round = round_at(rounds, peer->first, times.waits_began_ns.at(peer->first));
+    if (round == rounds.end()) return fmt::format("worker {}: no trace", peer->first);
+  }
+}
+
+void find_causes(const Rounds& rounds, TraceSummary& summary) {
+  std::vector<Rounds::const_iterator> all;
+  for (auto round = rounds.begin(); round != rounds.end(); ++round) all.push_back(round);
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return a->second.seconds() > b->second.seconds();
+  });
+  const auto count = static_cast<std::size_t>(slowest_part * static_cast<double>(all.size()) + 1);
+  all.resize(std::min(all.size(), count));
+  summary.slowest_rounds = static_cast<int>(all.size());
+  std::map<std::string, int> causes;
+  for (const auto& round : all) ++causes[cause_of(rounds, round)];
+  summary.causes.assign(causes.begin(), causes.end());
+  std::stable_sort(summary.causes.begin(), summary.causes.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+}
+
+}  // namespace
+
+TraceSummary summarize_traces(const std::filesystem::path& directory) {
+  const TraceContent content = read_traces(directory);
+  TraceSummary summary;
+  Rounds rounds;
+  Slices slices(rounds);
+  std::map<std::uint64_t, std::string> names;
+  for (const Track& track : content.tracks) names[track.uuid] = track.name;
+  for (const TrackEvent& event : content.events) {
+    const std::string& track = names[event.track];
+    if (track == "rounds" || track.starts_with("waits for")) slices.take(event);
+    if (track == "events") {
+      summary.events.emplace_back(seconds_of(event.time_ns - content.events.front().time_ns),
+                                  fmt::format("worker {}: {}", event.worker, event.name));
+    }
+  }
+  for (const auto& [key, round] : rounds) {
+    TraceSummary::Worker& worker = summary.workers[key.worker];
+    ++worker.rounds;
+    worker.seconds += round.seconds();
+    for (const auto& [phase, took_s] : round.phases_s) worker.phases_s[phase] += took_s;
+    for (const auto& [peer, took_s] : round.waits_s) worker.waits_s[peer] += took_s;
+  }
+  find_causes(rounds, summary);
+  return summary;
+}
+
+std::string to_text(const TraceSummary& summary) {
+  std::string text = fmt::format("{:>6} {:>8} {:>9}", "worker", "rounds", "seconds");
+  const std::vector<std::string> phases = {"step", "publish", "wait", "mix", "commit"};
+  for (const std::string& phase : phases) text += fmt::format(" {:>8}", phase);
+  text += "  waited most for\n";
+  for (const auto& [number, worker] : summary.workers) {
+    text += fmt::format("{:>6} {:>8} {:>9.2f}", number, worker.rounds, worker.seconds);
+    for (const std::string& phase : phases) {
+      const auto found = worker.phases_s.find(phase);
+      const double part = found == worker.phases_s.end() ? 0 : found->second / worker.seconds;
+      text += fmt::format(" {:>6.1f} %", 100 * part);
+    }
+    const auto peer = largest(worker.waits_s);
+    if (peer != worker.waits_s.end()) {
+      text += fmt::format("  worker {} ({:.2f} s)", peer->first, peer->second);
+    }
+    text += '\n';
+  }
+  text += fmt::format("\nthe slowest {} rounds were held up by\n", summary.slowest_rounds);
+  for (const auto& [cause, count] : summary.causes)
+    text += fmt::format("{:>8}  {}\n", count, cause);
+  if (!summary.events.empty()) text += "\nevents (seconds since the beginning)\n";
+  for (const auto& [at_s, what] : summary.events) text += fmt::format("{:>8.2f}  {}\n", at_s, what);
+  return text;
+}
+
+}  // namespace fast::observe

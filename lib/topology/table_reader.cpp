@@ -1,0 +1,190 @@
+#include "topology/table_reader.hpp"
+
+#include <fast/topology/stencil.hpp>
+#include "core/message.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/registry.hpp"
+namespace fast {
+
+void TableReader::allow_keys(std::initializer_list<std::string_view> more) const {
+  std::vector<std::string_view> allowed = common_;
+  allowed.insert(allowed.end(), more);
+  for (const auto& [key, node] : table_) {
+    if (std::find(allowed.begin(), allowed.end(), key.str()) == allowed.end()) {
+      fail(ErrorKind::topology,
+           "Topology::load: {}:{}: key \"{}\" is not known here; choose from {}{}", path_,
+           key.source().begin.line, key.str(), fmt::join(allowed, ", "),
+           did_you_mean(key.str(), allowed));
+    }
+  }
+}
+
+int TableReader::integer(const toml::node& node, std::string_view key, int low, int high) const {
+  const std::optional<std::int64_t> value = node.value_exact<std::int64_t>();
+  if (!value) fail_at(node, key, "holds a {}, an integer is required", toml_type(node));
+  if (*value < low || *value > high) {
+    fail_at(node, key, "holds {}, {} to {} is required", *value, low, high);
+  }
+  return static_cast<int>(*value);
+}
+
+int TableReader::integer_or(std::string_view key, int low, int high, int otherwise) const {
+  return has(key) ? integer(at(key), key, low, high) : otherwise;
+}
+
+std::vector<int> TableReader::integers(const toml::node& node, std::string_view key,
+                                       int low) const {
+  if (!node.is_array()) {
+    fail_at(node, key, "holds a {}, a list of integers is required", toml_type(node));
+  }
+  std::vector<int> values;
+  for (const toml::node& entry : *node.as_array()) {
+    values.push_back(integer(entry, key, low, max_workers));
+  }
+  return values;
+}
+
+double TableReader::number(const toml::node& node, std::string_view key, double low,
+                           double high) const {
+  const std::optional<double> value = node.value<double>();
+  if (!value || !node.is_number()) {
+    fail_at(node, key, "holds a {}, a number is required", toml_type(node));
+  }
+  if (!(*value >= low && *value <= high)) {
+    fail_at(node, key, "holds {}, {} to {} is required", *value, low, high);
+  }
+  return *value;
+}
+
+std::string TableReader::string_or(std::string_view key, std::string otherwise) const {
+  if (!has(key)) return printable(otherwise);
+  if (!at(key).is_string()) {
+    fail_at(at(key), key, "holds a {}, a string is required", toml_type(at(key)));
+  }
+  return printable(at(key).as_string()->get());
+}
+
+bool TableReader::flag(std::string_view key) const {
+  if (!has(key)) return false;
+  if (!at(key).is_boolean()) {
+    fail_at(at(key), key, "holds a {}, true or false is required", toml_type(at(key)));
+  }
+  return at(key).as_boolean()->get();
+}
+
+namespace {
+
+class Grid {
+ public:
+  Grid(const TableReader& reader, bool periodic, int dimensions)
+      : reader_(reader), grid_{{}, periodic}, dimensions_(dimensions) {}
+
+  TopologyRule rule(const std::string& file_name) {
+    if (reader_.has("dimensions")) {
+      agree("dimensions", reader_.integer(reader_.at("dimensions"), "dimensions", 1, 3));
+    }
+    grid_.sides = sides_in_table(reader_);
+    if (!grid_.sides.empty()) agree("sides", static_cast<int>(grid_.sides.size()));
+    const Offsets offsets = this->offsets();
+    const std::vector<double> weights = this->weights();
+    const bool usual = !reader_.has("offsets") && !reader_.has("neighborhood");
+    const std::string fallback = usual ? (grid_.periodic ? "torus" : "grid") : file_name;
+    try {
+      return stencil::on_grid(reader_.string_or("name", fallback), grid_, offsets, weights);
+    } catch (const Error& error) {
+      const char* key = reader_.has("offsets") ? "offsets" : "sides";
+      if (!reader_.has(key)) key = "stencil";
+      reader_.fail_at(reader_.at(key), key, "does not make a grid: {}", error.what());
+    }
+  }
+
+ private:
+  void agree(std::string_view key, int found) {
+    if (dimensions_ != 0 && found != dimensions_) {
+      reader_.fail_at(reader_.at(key), key, "means {} dimensions, {} are said elsewhere", found,
+                      dimensions_);
+    }
+    dimensions_ = found;
+  }
+
+  Offsets offsets() {
+    if (!reader_.has("offsets")) return neighborhood(dimensions_ == 0 ? 2 : dimensions_);
+    const toml::node& node = reader_.at("offsets");
+    if (reader_.has("neighborhood")) {
+      reader_.fail_at(node, "offsets", "stands beside \"neighborhood\"; leave one of them out");
+    }
+    const toml::array* list = node.as_array();
+    if (list == nullptr || list->empty()) {
+      reader_.fail_at(node, "offsets", "needs a list of offsets, such as [[0, 1], [0, -1]]");
+    }
+    Offsets offsets;
+    for (const toml::node& entry : *list) {
+      offsets.push_back(reader_.integers(entry, "offsets", -max_workers));
+      if (offsets.back().empty()) reader_.fail_at(entry, "offsets", "has an empty offset");
+      agree("offsets", static_cast<int>(offsets.back().size()));
+    }
+    if (dimensions_ > 3 && grid_.sides.empty()) {
+      reader_.fail_at(node, "offsets", "has {} dimensions, for more than 3 give key \"sides\"",
+                      dimensions_);
+    }
+    return offsets;
+  }
+
+  // One an offset; a string is a rule's name and no concern of the grid's.
+  std::vector<double> weights() const {
+    if (!reader_.has("weights") || reader_.at("weights").is_string()) return {};
+    const toml::node& node = reader_.at("weights");
+    const toml::array* list = node.as_array();
+    if (list == nullptr || list->empty() || !reader_.has("offsets")) {
+      reader_.fail_at(
+          node, "weights",
+          "needs a rule's name, or beside \"offsets\" a list with one weight an offset");
+    }
+    std::vector<double> weights;
+    for (const toml::node& entry : *list) {
+      weights.push_back(reader_.number(entry, "weights", 0, 1));
+    }
+    return weights;
+  }
+
+  Offsets neighborhood(int dimensions) const {
+    const std::string name = reader_.string_or("neighborhood", "von_neumann");
+    if (name == "von_neumann") return von_neumann(dimensions);
+    const toml::node& node = reader_.at("neighborhood");
+    if (name != "moore") {
+      reader_.fail_at(node, "neighborhood", "holds \"{}\"; choose von_neumann or moore", name);
+    }
+    if (dimensions > 3) {
+      reader_.fail_at(node, "neighborhood", "moore has 1 to 3 dimensions, not {}", dimensions);
+    }
+    return moore(dimensions);
+  }
+
+  const TableReader& reader_;
+  GridShape grid_;
+  int dimensions_;
+};
+
+}  // namespace
+
+std::vector<int> sides_in_table(const TableReader& reader) {
+  if (!reader.has("sides")) return {};
+  const toml::node& node = reader.at("sides");
+  std::vector<int> sides = reader.integers(node, "sides", 1);
+  if (sides.empty()) reader.fail_at(node, "sides", "is empty; give a number or leave it out");
+  return sides;
+}
+
+TopologyRule grid_in_table(const TableReader& reader, bool periodic, int dimensions,
+                           const std::string& file_name) {
+  reader.allow_keys({"stencil", "dimensions", "sides", "neighborhood", "offsets"});
+  return Grid(reader, periodic, dimensions).rule(file_name);
+}
+
+}  // namespace fast

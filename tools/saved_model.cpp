@@ -1,0 +1,68 @@
+#include "saved_model.hpp"
+
+#include <fast/core/error.hpp>
+#include <fast/nn/model_spec.hpp>
+#include <fast/nn/onnx.hpp>
+#include "core/message.hpp"
+
+namespace fast::serve {
+namespace {
+
+/// The length of the last dense layer's bias.
+std::int64_t classes_in(const std::vector<TensorView>& tensors) {
+  std::int64_t classes = 1;
+  for (const TensorView& view : tensors) {
+    const bool is_bias = view.name.starts_with("fc") && view.name.ends_with(".bias");
+    if (is_bias && view.shape.size() == 1 && view.shape[0] > 0) classes = view.shape[0];
+  }
+  return classes;
+}
+
+nn::ModelSpec spec_named(const std::string& name, const Note& note, std::int64_t outputs,
+                         const std::vector<TensorView>& tensors) {
+  const nn::Shape sample = note ? note->input : nn::Shape();
+  if (note && !note->layers.empty()) return nn::parse_model(note->layers, name, {sample, outputs});
+  return name.empty() ? nn::recognize(tensors) : nn::model_by_name(name, outputs, sample);
+}
+
+}  // namespace
+
+std::vector<TensorView> views_of(const train::Safetensors& file) {
+  std::vector<TensorView> views;
+  for (const train::StoredTensor& tensor : file.tensors()) {
+    void* data = const_cast<std::byte*>(file.data(tensor).data());
+    views.push_back({tensor.name, data, tensor.shape, tensor.dtype, Role::parameter, {}});
+  }
+  return views;
+}
+
+train::Metadata metadata_of(const train::Manifest& manifest) {
+  for (const train::WorkerFile& shard : manifest.shards) {
+    try {
+      return read_shard(manifest, shard.worker).metadata();
+    } catch (const Error&) {  // average_shards() leaves it out as well
+    }
+  }
+  return {};
+}
+
+nn::Loss loss_of(const Note& note, const std::string& source) {
+  if (!note || note->loss.empty()) return nn::Loss::cross_entropy;
+  const std::optional<nn::Loss> loss = nn::loss_by_name(note->loss);
+  require(loss.has_value(), ErrorKind::data, "{}: its metadata has the unknown loss \"{}\"",
+          printable(source), printable(note->loss));
+  return *loss;
+}
+
+nn::ModelSpec spec_of(const Note& note, const std::string& assumed,
+                      const std::vector<TensorView>& tensors, const std::string& source) {
+  const std::string name = note && !note->model.empty() ? note->model : assumed;
+  const bool labels = note && loss_of(note, source) == nn::Loss::cross_entropy;
+  try {
+    return spec_named(name, note, labels ? note->classes : classes_in(tensors), tensors);
+  } catch (const std::exception& error) {
+    fail(ErrorKind::data, "{}: {}", printable(source), error.what());
+  }
+}
+
+}  // namespace fast::serve
