@@ -166,7 +166,7 @@ check_names() {
   refused "slow" "--slow: \"2\"" "RANK:FACTOR" -- --slow 2
   refused "slow worker" "worker 3 shall be slow" "workers are 0 to 2" -- --slow 3:4
   refused "slow factor" "0.5 times slower" "1 or more" -- --slow 1:0.5
-  refused "not finite" "--nan: \"ignore\"" "abort or heal" -- --nan ignore
+  refused "not finite" "--on-nonfinite: \"ignore\"" "abort or heal" -- --nan ignore
   refused "checkpoints" "--checkpoint-every: \"often\"" "10min" -- --checkpoint-every often
   refused "checkpoints kept" "--keep: 0;" "at least 1" -- --checkpoints "$directory/c" --keep 0
   refused "no checkpoint" "no checkpoint in /no/such" -- --resume /no/such
@@ -211,7 +211,7 @@ check_files() {
   printf 'epochs = 2\nstalenes = 1\n' >"$file"
   refused "unknown key" "run.toml:2: " "\"stalenes\"" "did you mean \"staleness\"?" -- --config "$file"
   printf 'take-over = true\n' >"$file"
-  refused "without effect" "run.toml:1: take-over: without effect" "--shards dirichlet" -- --config "$file"
+  refused "without effect" "run.toml:1: adopt-lost-shards: without effect" "--shards dirichlet" -- --config "$file"
   printf 'staleness = 1\n' >"$file"
   differ "a file on one rank" "staleness 0" "staleness 1" -- --config "$file"
 }
@@ -248,7 +248,7 @@ check_needs() {
   done
   refused "tuned by the clock" "--autotune: without effect" "--deterministic" -- --device cuda --autotune --deterministic
   refused "cores of a GPU" "--threads: without effect" "--device cpu" -- --device cuda --threads 2
-  refused "samples of even shards" "--take-over: without effect" "--shards dirichlet" -- --take-over
+  refused "samples of even shards" "--adopt-lost-shards: without effect" "--shards dirichlet" -- --take-over
   for option in "--topology ring" "--staleness 1" "--closing-rounds 2" "--rejoin-after 5" "--remote-path pull" "--remote-rate 9" --no-placement; do
     # shellcheck disable=SC2086
     refused "$option of an all-reduce" "${option%% *}: without effect" "leave" -- $option --exchange allreduce
@@ -256,7 +256,7 @@ check_needs() {
   refused "a topology of nobody" "--topology: without effect" "averages with neighbors" -- --topology ring --algorithm none
   refused "a path to other hosts" "--remote-path: without effect" "--exchange hybrid" -- --remote-path pull --exchange shared
   refused "a codec without messages" "--codec: without effect" -- --codec bf16 --algorithm none
-  refused "samples that nobody leaves" "--take-over: without effect" -- --take-over --shards dirichlet:1 --exchange allreduce
+  refused "samples that nobody leaves" "--adopt-lost-shards: without effect" -- --take-over --shards dirichlet:1 --exchange allreduce
   refused "options of no rule" "--algorithm-option: without effect" -- --algorithm allreduce --algorithm-option period=8
   refused "metrics without a directory" "--evaluate-every: without effect" "--out" -- --evaluate-every 3
   refused "checkpoints without a directory" "without a directory" "(--checkpoints)" "(--out)" -- --checkpoint-every 3
