@@ -1,13 +1,10 @@
+#include <algorithm>
+#include <array>
 #include <fast/core/error.hpp>
 #include <fast/cuda/device.hpp>
 
-#include <cudnn_graph.h>
-#include <cudnn_version.h>
-
-#include <algorithm>
-#include <array>
-
 #include "cuda/device/runtime.hpp"
+
 namespace fast::cuda {
 namespace {
 
@@ -74,20 +71,6 @@ int device_in_turn(int rank, const std::vector<int>& hosts, int device_count) {
           hosts.size());
   const auto own = hosts.begin() + rank;
   return static_cast<int>(std::count(hosts.begin(), own, *own)) % device_count;
-}
-
-// Apart from device.cpp: programs that only average load no cuDNN.
-
-Versions versions() {
-  Versions found;
-  found.cudnn = static_cast<int>(cudnnGetVersion());
-  require(found.cudnn >= CUDNN_VERSION, ErrorKind::resource,
-          "cuda: cuDNN {} was loaded, {} or later is required; install it, or take older ones out "
-          "of LD_LIBRARY_PATH",
-          found.cudnn, CUDNN_VERSION);
-  check(cudaRuntimeGetVersion(&found.runtime), "cudaRuntimeGetVersion");
-  if (cudaDriverGetVersion(&found.driver) != cudaSuccess) found.driver = 0;
-  return found;
 }
 
 }  // namespace fast::cuda
