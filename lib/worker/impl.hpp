@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "worker/context.hpp"
+#include "worker/lag_detector.hpp"
 #include "worker/mean_model.hpp"
 #include "worker/membership_view.hpp"
 #include "worker/model_reader.hpp"

@@ -7,7 +7,7 @@
 
 #include "membership/seat_assignment.hpp"
 #include "worker/context.hpp"
-#include "worker/membership_view.hpp"
+#include "worker/lag_detector.hpp"
 #include "worker/model_reader.hpp"
 #include "worker/publisher.hpp"
 

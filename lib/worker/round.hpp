@@ -1,5 +1,4 @@
-// Which neighbors take part in a combination. Rules that remember their neighbors begin a new epoch
-// when a neighbor leaves or comes back, or when a spare has taken its seat.
+// A round with the neighbors: fetch what they have published, combine, publish.
 #pragma once
 
 #include <memory>
@@ -7,11 +6,14 @@
 #include <vector>
 
 #include "worker/context.hpp"
-#include "worker/membership_view.hpp"
+#include "worker/lag_detector.hpp"
 #include "worker/publisher.hpp"
 #include "worker/round_plan.hpp"
+
 namespace fast::worker {
 
+/// Which neighbors take part in a combination. Rules that remember their neighbors begin a new
+/// epoch when a neighbor leaves or comes back, or when a spare has taken its seat.
 class NeighborMemory {
  public:
   explicit NeighborMemory(const Context& context);
@@ -46,8 +48,7 @@ class NeighborMemory {
   bool left_out_rounds_ = false;
 };
 
-// From neighbors' publications to new weights.
-
+/// From neighbors' publications to new weights.
 class Combiner {
  public:
   virtual ~Combiner() = default;
@@ -76,8 +77,6 @@ class Combiner {
 
 /// The one that fits the rule and the staleness.
 std::unique_ptr<Combiner> make_combiner(const Context& context);
-
-// A round with the neighbors: fetch what they have published, combine, publish.
 
 class Round {
  public:

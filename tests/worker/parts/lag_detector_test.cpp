@@ -1,4 +1,4 @@
-#include "worker/membership_view.hpp"
+#include "worker/lag_detector.hpp"
 
 #include <fast/topology/stencil.hpp>
 #include <thread>
