@@ -211,7 +211,7 @@ check_files() {
   printf 'epochs = 2\nstalenes = 1\n' >"$file"
   refused "unknown key" "run.toml:2: " "\"stalenes\"" "did you mean \"staleness\"?" -- --config "$file"
   printf 'take-over = true\n' >"$file"
-  refused "without effect" "run.toml:1: adopt-lost-shards: without effect" "--shards dirichlet" -- --config "$file"
+  refused "without effect" "run.toml:1: take-over: without effect" "--shards dirichlet" -- --config "$file"
   printf 'staleness = 1\n' >"$file"
   differ "a file on one rank" "staleness 0" "staleness 1" -- --config "$file"
 }

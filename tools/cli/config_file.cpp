@@ -5,8 +5,8 @@
 #include <fast/core/error.hpp>
 #include <fast/core/version.hpp>
 #include <map>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/toml.hpp"
 
@@ -114,7 +114,7 @@ OptionSpec& row_named(OptionTable& table, std::string_view key, const std::strin
 void set(OptionTable& table, std::string_view key, const toml::node& node,
          const std::string& where) {
   OptionSpec& row = row_named(table, key, where);
-  const std::string name = fmt::format("{}: {}", where, dashed(row.name));
+  const std::string name = fmt::format("{}: {}", where, dashed(key));
   const auto texts = texts_of(node, row.kind);
   require(texts.has_value(), ErrorKind::argument, "{}: a {} was found; {} is required", name,
           toml_type(node), required_type(row.kind));
