@@ -6,9 +6,9 @@
 #include <fast/core/memory.hpp>
 #include <fast/core/random.hpp>
 #include <fast/mixing/kernels.hpp>
+
 #include "codec/block.hpp"
 #include "codec/sparse.hpp"
-
 #include "report.hpp"
 
 using namespace fast;

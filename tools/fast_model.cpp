@@ -11,10 +11,10 @@
 #include <optional>
 #include <string>
 #include <vector>
-#include "core/message.hpp"
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
+#include "core/message.hpp"
 #include "core/whole_file.hpp"
 #include "saved_model.hpp"
 #include "train/checkpoint/run_directories.hpp"

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
-#include "core/message.hpp"
-#include "observe/trace_files.hpp"
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
+#include "core/message.hpp"
+#include "observe/trace_files.hpp"
 
 using namespace fast;
 

@@ -3,6 +3,7 @@
 #include <fast/core/error.hpp>
 #include <fast/nn/model_spec.hpp>
 #include <fast/nn/onnx.hpp>
+
 #include "core/message.hpp"
 
 namespace fast::serve {

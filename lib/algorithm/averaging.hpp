@@ -1,4 +1,5 @@
-// What rules share that remember where a worker stood.
+// What plain averaging rules share: the weights are published as they stand, and the neighbors'
+// pull is added. Other rules share the first.
 #pragma once
 
 #include <fast/algorithm/algorithm.hpp>
@@ -8,7 +9,10 @@
 #include <cmath>
 
 #include "core/host_device.hpp"
+
 namespace fast::algorithm {
+
+// What rules share that remember where a worker stood.
 
 /// State 0 is where the worker stands, state 1, which steps and combinations build up, is empty.
 template <class T>
@@ -18,9 +22,6 @@ FAST_HOST_DEVICE void init_reference(const Block<T>& block) {
     block.state[1][e] = 0;
   }
 }
-
-// What plain averaging rules share: the weights are published as they stand, and the neighbors'
-// pull is added. Other rules share the first.
 
 /// A rule derives from this if it publishes the weights as they stand.
 struct WeightsPublished {

@@ -1,4 +1,4 @@
-// What options of several rules have to be.
+// The registry of rules: each has a row at the end of its file, and its name here and in names.cpp.
 #pragma once
 
 #include <fast/algorithm/rules.hpp>
@@ -11,7 +11,10 @@
 
 #include "core/registry.hpp"
 #include "core/text.hpp"
+
 namespace fast::algorithm {
+
+// What options of several rules have to be.
 
 /// Decays and momenta: in [0, 1).
 inline void require_decay(std::string_view rule, std::string_view option, double value) {
@@ -36,8 +39,7 @@ void require_outer(std::string_view rule, const Options& options, std::int64_t i
           options.delay, interval);
 }
 
-// Reads a rule's options from texts.
-
+/// Reads a rule's options from texts.
 class ParameterReader {
  public:
   ParameterReader(std::string_view rule, const Parameters& given) : rule_(rule), given_(given) {}
@@ -87,8 +89,6 @@ class ParameterReader {
   const Parameters& given_;
   std::vector<std::string_view> known_;
 };
-
-// The registry of rules: each has a row at the end of its file, and its name here and in names.cpp.
 
 struct RuleEntry {
   /// Reads the rule's options by their names. Throws Error(argument) on values out of range.

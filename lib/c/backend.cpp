@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "c/handles.hpp"
+
 struct fast_measures {
   std::vector<fast::Measure> measures;
   std::exception_ptr refused;  ///< of the first that was refused

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fast/core/version.hpp>
+
 #include "core/message.hpp"
 
 namespace fast::c {

@@ -1,12 +1,12 @@
-#include <fast/exchange/spares.hpp>
-#include <fast/topology/load.hpp>
-
 #include <algorithm>
 #include <cstring>
+#include <fast/exchange/spares.hpp>
+#include <fast/topology/load.hpp>
 #include <vector>
 
 #include "c/handles.hpp"
 #include "c/options.hpp"
+
 using namespace fast;
 
 namespace {

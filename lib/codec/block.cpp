@@ -1,8 +1,9 @@
-#include "codec/block.hpp"
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <fast/core/error.hpp>
+
+#include "codec/block.hpp"
 
 namespace fast::codec {
 namespace {

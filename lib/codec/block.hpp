@@ -7,6 +7,7 @@
 #include <fast/core/element.hpp>
 
 #include <cstddef>
+
 namespace fast::codec {
 
 /// Elements that share a scale in int8: a float, then their codes (those of 32 elements

@@ -1,4 +1,3 @@
-#include "codec/coded_layout.hpp"
 #include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>
@@ -6,6 +5,7 @@
 #include <limits>
 
 #include "codec/block.hpp"
+#include "codec/coded_layout.hpp"
 
 namespace fast::codec {
 namespace {

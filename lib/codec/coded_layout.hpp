@@ -2,10 +2,11 @@
 #pragma once
 
 #include <fast/core/tensor_view.hpp>
-#include "codec/block.hpp"
-#include "codec/sparse.hpp"
 
 #include <vector>
+
+#include "codec/block.hpp"
+#include "codec/sparse.hpp"
 
 namespace fast::codec {
 

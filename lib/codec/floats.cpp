@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "codec/kernels.hpp"
+
 namespace fast::codec {
 
 const Record records::identity{};

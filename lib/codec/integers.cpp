@@ -1,5 +1,3 @@
-// Codes of few bits in groups of elements: the scales of a group, then its codes.
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -9,7 +7,10 @@
 
 #include "codec/block.hpp"
 #include "codec/kernels.hpp"
+
 namespace fast::codec {
+
+// Codes of few bits in groups of elements: the scales of a group, then its codes.
 
 /// The places of groups in a coded tensor. The last group may have fewer elements than the others.
 template <std::size_t scales_bytes, std::size_t codes_per_byte>

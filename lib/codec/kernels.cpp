@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+
 #include "codec/block.hpp"
 
 #undef HWY_TARGET_INCLUDE

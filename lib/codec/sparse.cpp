@@ -1,20 +1,19 @@
-// Where the parts of a message of coded entries lie. All fields are read with bounds: its writer
-// may have gone on.
-
 #include "codec/sparse.hpp"
-
-#include <fast/core/error.hpp>
-#include <fast/core/memory.hpp>
-#include <fast/core/random.hpp>
-#include "codec/block.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
+#include <fast/core/random.hpp>
 
+#include "codec/block.hpp"
 #include "core/numbers.hpp"
+
 namespace fast::codec {
 
+/// Where the parts of a message of coded entries lie. All fields are read with bounds: its writer
+/// may have gone on.
 class CodedEntries {
  public:
   static constexpr std::uint64_t chunk_elements = 4096;  ///< places in it have 12 bits

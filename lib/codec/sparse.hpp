@@ -7,12 +7,14 @@
 
 #include <fast/codec/codec.hpp>
 #include <fast/core/element.hpp>
-#include "codec/block.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+
+#include "codec/block.hpp"
+
 namespace fast::codec {
 
 /// How many entries there is room for, and how they are stored.

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <fast/core/memory.hpp>
-#include "combine/accelerator.hpp"
 
+#include "combine/accelerator.hpp"
 #include "combine/element_work.hpp"
 #include "combine/mixer.hpp"
 

@@ -4,12 +4,12 @@
 
 #include <fast/algorithm/algorithm.hpp>
 #include <fast/core/tensor_view.hpp>
-#include "codec/coded_layout.hpp"
 
 #include <memory>
 #include <variant>
 #include <vector>
 
+#include "codec/coded_layout.hpp"
 #include "combine/block_sources.hpp"
 #include "combine/message_scalars.hpp"
 #include "combine/model_memory.hpp"

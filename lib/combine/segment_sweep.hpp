@@ -6,8 +6,8 @@
 #include <fast/core/random.hpp>
 #include <fast/mixing/kernels.hpp>
 #include <type_traits>
-#include "codec/block.hpp"
 
+#include "codec/block.hpp"
 #include "combine/host_mixer.hpp"
 #include "exchange/shared/seqlock.hpp"
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 #include <optional>
+
 #include "core/host.hpp"
 
 namespace fast {

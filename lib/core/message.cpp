@@ -1,7 +1,5 @@
 #include "core/message.hpp"
 
-#include "core/host.hpp"
-
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
@@ -19,6 +17,8 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+
+#include "core/host.hpp"
 
 namespace fast {
 namespace {

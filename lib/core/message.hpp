@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
 namespace fast {
 
 enum class Newlines { escape, keep };

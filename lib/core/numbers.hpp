@@ -1,5 +1,4 @@
-// Conversions, sums and products that keep to the range of an integer. Options are doubles,
-// durations and counts of any size: "never" may be the largest of them.
+// Small arithmetic: conversions that saturate, equal parts, medians.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +8,11 @@
 #include <limits>
 #include <thread>
 #include <vector>
+
 namespace fast {
+
+// Conversions, sums and products that keep to the range of an integer. Options are doubles,
+// durations and counts of any size: "never" may be the largest of them.
 
 /// The value without its fraction. A value beyond the range becomes the nearest end of the range,
 /// NaN becomes 0.

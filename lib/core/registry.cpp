@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/text.hpp"
+
 namespace fast {
 namespace {
 

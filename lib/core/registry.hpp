@@ -1,4 +1,4 @@
-// Suggestions for names that are misspelled.
+// Tables of what users choose by its name.
 #pragma once
 
 #include <fast/core/error.hpp>
@@ -8,7 +8,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
 namespace fast {
+
+// Suggestions for names that are misspelled.
 
 /// The name that `wanted` probably means: the one with the fewest letters inserted, removed,
 /// replaced or swapped, at most a third of them, or else the first that begins with `wanted`.
@@ -17,8 +20,6 @@ std::optional<std::string_view> closest(std::string_view wanted,
 
 /// "; did you mean \"ring\"?", or nothing when no name is close.
 std::string did_you_mean(std::string_view wanted, const std::vector<std::string_view>& names);
-
-// Tables of what users choose by its name.
 
 /// An entry that has nothing besides its name and a value.
 template <class T>

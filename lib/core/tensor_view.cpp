@@ -1,9 +1,19 @@
 #include <fast/core/tensor_view.hpp>
 
+#define XXH_INLINE_ALL
+#include <fmt/ranges.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
 #include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+
 #include "core/message.hpp"
 
-#include <fmt/ranges.h>
 namespace fast {
 
 std::size_t TensorView::element_count() const {
@@ -40,19 +50,6 @@ std::string describe(const TensorView& view) {
                      name(view.dtype), view.role == Role::buffer ? " buffer" : "");
 }
 
-}  // namespace fast
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#include <algorithm>
-#include <cstring>
-#include <fast/core/memory.hpp>
-#include <tuple>
-#include <unordered_map>
-#include <unordered_set>
-
-namespace fast {
 namespace {
 
 void check(const std::vector<TensorView>& views, Device device) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
+
 #include "core/message.hpp"
 
 namespace fast {

@@ -11,6 +11,7 @@
 #include <fast/core/error.hpp>
 #include <random>
 #include <utility>
+
 #include "core/message.hpp"
 
 namespace fast {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <set>
 #include <utility>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "data/files/contents.hpp"
 #include "data/files/image.hpp"
 

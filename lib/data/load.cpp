@@ -8,8 +8,8 @@
 #include <initializer_list>
 #include <map>
 #include <set>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/text.hpp"
 #include "data/files/split.hpp"

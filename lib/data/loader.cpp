@@ -1,13 +1,13 @@
 #include <fast/data/loader.hpp>
 
-#include <fast/core/error.hpp>
-
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
+#include <fast/core/error.hpp>
 #include <numeric>
+
 namespace fast::data {
 namespace {
 

@@ -1,10 +1,11 @@
-#include "data/packed.hpp"
 #include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <string>
 #include <type_traits>
+
+#include "data/packed.hpp"
 
 namespace fast::data {
 namespace {

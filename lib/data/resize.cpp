@@ -7,8 +7,8 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/text.hpp"
 
 namespace fast::data {

@@ -1,15 +1,15 @@
 #include <fast/data/sampler.hpp>
 
-#include <fast/core/error.hpp>
-#include <fast/core/random.hpp>
-
 #include <algorithm>
 #include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
 #include <limits>
 #include <numeric>
 #include <span>
 
 #include "core/text.hpp"
+
 namespace fast::data {
 namespace {
 

@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <chrono>
+#include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
 #include <fast/exchange/group.hpp>
 #include <thread>
 #include <utility>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "exchange/collective/all_reduce.hpp"
 #include "exchange/group_impl.hpp"
 #include "exchange/shared/slot_exchange.hpp"
@@ -119,6 +120,7 @@ bool is_of_a_loss(const Group& group, const Error& error) {
   if (error.kind() != ErrorKind::deadline && error.kind() != ErrorKind::peer_failed) return false;
   for (const Deadline news(longest_news); !group.some_are_gone();) {
     if (news.expired()) return false;
+    check_wait();
     std::this_thread::sleep_for(look_for_news);
   }
   return true;

@@ -1,9 +1,8 @@
 #include "mixing/rows.hpp"
 
-#include <fast/core/random.hpp>
-
 #include <algorithm>
 #include <cmath>
+#include <fast/core/random.hpp>
 #include <numeric>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Extreme eigenvalues of a symmetric operator.
+// A mixing matrix W by its rows, with products and norms.
 #pragma once
 
 #include <fast/mixing/weights.hpp>
@@ -6,7 +6,10 @@
 #include <functional>
 #include <span>
 #include <vector>
+
 namespace fast {
+
+// Extreme eigenvalues of a symmetric operator.
 
 /// y = A x, both of length n.
 using LinearOperator = std::function<void(std::span<const double> x, std::span<double> y)>;
@@ -23,8 +26,6 @@ struct ExtremeEigenvalues {
 /// at most `memory_doubles`.
 ExtremeEigenvalues extreme_eigenvalues(const LinearOperator& a, int n, bool orthogonal_to_ones,
                                        double negligible, std::size_t memory_doubles = 20'000'000);
-
-// A mixing matrix W by its rows, with products and norms.
 
 using MixingRows = std::vector<MixingRow>;
 

@@ -1,18 +1,18 @@
 #include <fast/mixing/weights.hpp>
 
-#include <fast/core/error.hpp>
-#include <fast/core/random.hpp>
-#include <fast/topology/stencil.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/topology/stencil.hpp>
 #include <functional>
 #include <limits>
 #include <numbers>
 #include <numeric>
 
 #include "mixing/rows.hpp"
+
 namespace fast {
 namespace {
 

@@ -1,6 +1,3 @@
-#include <fast/core/error.hpp>
-#include <fast/core/memory.hpp>
-
 #include <fmt/ranges.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
@@ -10,6 +7,8 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
 #include <future>
 #include <numeric>
 #include <optional>
@@ -22,6 +21,7 @@
 #include "mpi/launcher.hpp"
 #include "mpi/request.hpp"
 #include "mpi/retired_windows.hpp"
+
 namespace fast::mpi {
 
 void check(int code, std::string_view call) {

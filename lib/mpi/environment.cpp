@@ -13,8 +13,8 @@
 #include <string_view>
 #include <thread>
 #include <vector>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "mpi/farewell.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/implementation.hpp"

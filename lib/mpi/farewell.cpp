@@ -11,6 +11,7 @@
 #include "mpi/implementation.hpp"
 #include "mpi/launcher.hpp"
 #include "mpi/request.hpp"
+
 namespace fast::mpi {
 namespace {
 

@@ -5,6 +5,7 @@
 #include <fast/mpi/communicator.hpp>
 
 #include <vector>
+
 namespace fast::mpi {
 
 /// From now on left_among() hears of ranks that leave over this communicator of all ranks, which

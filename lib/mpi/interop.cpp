@@ -1,10 +1,14 @@
 #include "mpi/interop.hpp"
 
 #include <mpi.h>
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>  // Open MPI's
+#endif
 
 #include <cstring>
 
 #include "mpi/impl.hpp"
+
 namespace fast::mpi {
 
 Communicator from_handle(const void* handle) {
@@ -14,13 +18,6 @@ Communicator from_handle(const void* handle) {
   return Communicator(std::make_shared<Communicator::Impl>(copy));
 }
 
-}  // namespace fast::mpi
-
-#if __has_include(<mpi-ext.h>)
-#include <mpi-ext.h>  // Open MPI's
-#endif
-
-namespace fast::mpi {
 namespace {
 
 bool mpi_reports_support() {

@@ -1,10 +1,13 @@
-// Communicators of other libraries of the same process.
+// MPI beside other libraries of the process: their communicators, and memory of devices.
 #pragma once
 
 #include <fast/mpi/communicator.hpp>
 
 #include <string>
+
 namespace fast::mpi {
+
+// Communicators of other libraries of the same process.
 
 /// Collective over the ranks of the communicator. `handle` is the address of an MPI_Comm of the MPI
 /// that this library is linked with. The result is a duplicate. MPI has been initialized.

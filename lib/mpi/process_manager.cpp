@@ -1,19 +1,19 @@
 #include "mpi/process_manager.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <fast/core/error.hpp>
 #include <sstream>
 #include <string>
 #include <thread>
 
 #include "mpi/implementation.hpp"
 #include "mpi/launcher.hpp"
+
 namespace fast::mpi {
 namespace {
 

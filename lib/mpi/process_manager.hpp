@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+
 namespace fast::mpi {
 
 /// A rank as its process manager numbers it, before MPI begins.

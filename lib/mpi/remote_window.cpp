@@ -1,16 +1,16 @@
 #include "mpi/remote_window.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <fast/core/error.hpp>
 #include <utility>
 
 #include "core/leak_until_exit.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/implementation.hpp"
 #include "mpi/retired_windows.hpp"
+
 namespace fast::mpi {
 namespace {
 

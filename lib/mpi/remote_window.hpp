@@ -1,4 +1,4 @@
-// Reads of other ranks' memory by messages, for an MPI whose one-sided reads cannot be used.
+// Memory of every rank that the other ranks read.
 #pragma once
 
 #include <fast/mpi/communicator.hpp>
@@ -15,7 +15,10 @@
 #include <vector>
 
 #include "mpi/request.hpp"
+
 namespace fast::mpi {
+
+// Reads of other ranks' memory by messages, for an MPI whose one-sided reads cannot be used.
 
 /// A thread of each rank answers the questions of the others: it sends the bytes that they ask for.
 /// All messages are synchronous. If one is not received, the communicator stays, so that no later
@@ -63,8 +66,6 @@ class ReadServer {
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
-
-// Memory of every rank that the other ranks read.
 
 /// What an implementation of MPI does well decides how (implementation::reads): an MPI window, a
 /// dynamic one, or messages that a thread of the rank that is read answers.

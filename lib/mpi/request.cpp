@@ -1,9 +1,8 @@
 #include "mpi/request.hpp"
 
+#include <climits>
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
-
-#include <climits>
 #include <optional>
 #include <string>
 #include <thread>
@@ -11,6 +10,7 @@
 
 #include "mpi/impl.hpp"
 #include "mpi/launcher.hpp"
+
 namespace fast::mpi {
 namespace {
 

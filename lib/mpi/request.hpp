@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <vector>
+
 namespace fast::mpi {
 
 /// Asks done() with longer and longer pauses. False when the deadline passed first, or when the

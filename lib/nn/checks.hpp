@@ -1,10 +1,13 @@
-// Checks that this processor can run the kernels.
+// Checks of what a network is given: the processor, a batch, the options of a backend.
 #pragma once
 
 #include <fast/core/batch.hpp>
 #include <fast/nn/backend.hpp>
 #include <fast/nn/model_spec.hpp>
+
 namespace fast::nn {
+
+// Checks that this processor can run the kernels.
 
 bool processor_fits() noexcept;
 

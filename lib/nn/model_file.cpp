@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/toml.hpp"
 #include "nn/layers/layer_entry.hpp"

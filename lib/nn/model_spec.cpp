@@ -1,16 +1,16 @@
 #include <fast/nn/model_spec.hpp>
 
-#include <fast/core/error.hpp>
-
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fast/core/error.hpp>
 
 #include "core/registry.hpp"
 #include "core/text.hpp"
 #include "nn/inventory.hpp"
 #include "nn/layers/layer_entry.hpp"
 #include "nn/shape.hpp"
+
 namespace fast::nn {
 
 std::string describe(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, "x")); }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/mixed_bits.hpp"
+
 namespace fast::nn {
 
 template <class T>

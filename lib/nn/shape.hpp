@@ -9,6 +9,7 @@
 #include <functional>
 #include <numeric>
 #include <variant>
+
 namespace fast::nn {
 
 inline std::int64_t elements_of(const Shape& shape) {

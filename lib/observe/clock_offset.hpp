@@ -1,4 +1,4 @@
-// The clock of timelines.
+// How much the clocks of hosts differ, so that their timelines can be laid side by side.
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -6,7 +6,10 @@
 
 #include <chrono>
 #include <functional>
+
 namespace fast::observe {
+
+// The clock of timelines.
 
 /// From the clock of events to time since 1970. Processes of one host agree within about a
 /// microsecond: of several pairs of readings, the closest pair is taken.
@@ -26,8 +29,6 @@ class TimelineClock {
   Clock::time_point began_;
   std::chrono::nanoseconds wall_{};
 };
-
-// How much the clocks of hosts differ, so that their timelines can be laid side by side.
 
 /// Reads a clock.
 using WallClock = std::function<std::chrono::nanoseconds()>;

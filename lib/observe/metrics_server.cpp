@@ -12,6 +12,7 @@
 #include <fast/core/error.hpp>
 #include <thread>
 #include <utility>
+
 #include "core/message.hpp"
 
 namespace fast::observe {

@@ -1,13 +1,12 @@
 #include "observe/output_file.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fast/core/error.hpp>
 #include <utility>
 
 namespace fast::observe {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+
 namespace fast::observe {
 
 /// What happens to a file of that name.
@@ -42,8 +43,7 @@ class OutputFile {
   std::size_t size_bytes_ = 0;
 };
 
-// Two files that are written in turn, so that the newest bytes of an endless stream are kept.
-
+/// Two files that are written in turn, so that the newest bytes of an endless stream are kept.
 class Segments {
  public:
   /// `size_bytes`: of both together.

@@ -1,7 +1,5 @@
 #include <fast/observe/tensorboard.hpp>
 
-#include "core/host.hpp"
-
 #include <fmt/core.h>
 #include <unistd.h>
 #include <protozero/pbf_writer.hpp>
@@ -16,8 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/host.hpp"
 #include "observe/output_file.hpp"
 #include "observe/tensorboard_record.hpp"
+
 namespace fast::observe {
 namespace {
 

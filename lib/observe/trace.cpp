@@ -5,8 +5,8 @@
 #include <map>
 #include <mutex>
 #include <thread>
-#include "observe/clock_offset.hpp"
 
+#include "observe/clock_offset.hpp"
 #include "observe/output_file.hpp"
 #include "observe/trace_packets.hpp"
 

@@ -1,11 +1,10 @@
 #include "observe/trace_files.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <compare>
+#include <fast/core/error.hpp>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,6 +12,7 @@
 #include "core/whole_file.hpp"
 #include "observe/trace_packets.hpp"
 #include "observe/trace_reader.hpp"
+
 namespace fast::observe {
 namespace {
 

@@ -1,4 +1,4 @@
-// Numbers of Perfetto's fields, of protos/perfetto/trace.
+// Packets of a Perfetto trace. Each function returns one, ready to be appended to a file.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,10 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
 namespace fast::observe {
+
+// Numbers of Perfetto's fields, of protos/perfetto/trace.
 
 namespace trace_field {
 inline constexpr int packet = 1;
@@ -31,8 +34,6 @@ inline constexpr int integer = 4, text = 6, name = 10;
 namespace event_type {
 inline constexpr int begin = 1, end = 2, instant = 3, counter = 4;
 }
-
-// Packets of a Perfetto trace. Each function returns one, ready to be appended to a file.
 
 /// A row of the timeline.
 struct Track {

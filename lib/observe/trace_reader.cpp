@@ -1,19 +1,19 @@
 #include "observe/trace_reader.hpp"
 
-#include <fast/core/error.hpp>
-#include "observe/clock_offset.hpp"
-
 #include <protozero/pbf_reader.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <fast/core/error.hpp>
 #include <fstream>
 #include <map>
 #include <optional>
 #include <set>
 #include <sstream>
 
+#include "observe/clock_offset.hpp"
 #include "observe/trace_packets.hpp"
+
 namespace fast::observe {
 namespace {
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "observe/trace_packets.hpp"
+
 namespace fast::observe {
 
 /// What is in one or several files of traces.

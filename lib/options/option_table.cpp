@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/text.hpp"
 

@@ -1,7 +1,7 @@
-#include "simgrid/carriers.hpp"
 #include <cmath>
 
 #include "core/numbers.hpp"
+#include "simgrid/carriers.hpp"
 
 namespace fast::simgrid {
 

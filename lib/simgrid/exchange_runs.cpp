@@ -1,8 +1,7 @@
 #include "simgrid/exchange_runs.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <algorithm>
+#include <fast/core/error.hpp>
 
 namespace fast::simgrid {
 namespace {

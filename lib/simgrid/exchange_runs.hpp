@@ -1,4 +1,4 @@
-// Where simulated workers act: a clock, and messages between workers.
+// Simulated exchanges: all-reduces, and rounds with neighbors.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,10 @@
 #include "simulation/collective.hpp"
 #include "simulation/read_lists.hpp"
 #include "simulation/tally.hpp"
+
 namespace fast::simgrid {
 
+/// Where simulated workers act: a clock, and messages between workers.
 class Stage {
  public:
   using Event = std::function<void()>;
@@ -27,8 +29,7 @@ class Stage {
   virtual void finish() = 0;
 };
 
-// Workers that all-reduce, or do not exchange, as events on a stage.
-
+/// Workers that all-reduce, or do not exchange, as events on a stage.
 class CollectiveRun {
  public:
   /// Throws Error(argument) when there are too many messages to simulate.
@@ -61,8 +62,7 @@ class CollectiveRun {
   int running_ = load_.schedule.workers();
 };
 
-// Workers that average with their neighbors, as events on a stage.
-
+/// Workers that average with their neighbors, as events on a stage.
 class NeighborRun {
  public:
   NeighborRun(const simulation::Workload& load, Stage& stage);

@@ -1,8 +1,4 @@
-// Makes SimGrid's platforms.
-
 #include <fast/simgrid/run.hpp>
-
-#include <fast/core/error.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fast/core/error.hpp>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -20,14 +17,10 @@
 #include "core/registry.hpp"
 #include "simgrid/carriers.hpp"
 #include "simgrid/exchange_runs.hpp"
+
 namespace fast::simgrid {
 
-/// Builds the network in the engine. The hosts in the order of the workers, at least `hosts`.
-std::vector<::simgrid::s4u::Host*> build_platform(const ::simgrid::s4u::Engine& engine,
-                                                  const Platform& platform, int hosts);
-
-/// Throws Error for what build_platform() would end the program for.
-void check_platform(const Platform& platform);
+// Makes SimGrid's platforms.
 
 namespace {
 
@@ -150,10 +143,9 @@ void check_file(const std::string& path) {
           "platform: {} has no element <platform>; give a platform of SimGrid", path);
 }
 
-}  // namespace
-
 std::vector<std::string> platform_kinds() { return {"star", "fat_tree", "dragonfly", "sites"}; }
 
+/// Throws Error for what build_platform() would end the program for.
 void check_platform(const Platform& platform) {
   if (is_file(platform.kind)) return check_file(platform.kind);
   const std::vector<std::string> kinds = platform_kinds();
@@ -168,6 +160,7 @@ void check_platform(const Platform& platform) {
           platform.sites);
 }
 
+/// Builds the network in the engine. The hosts in the order of the workers, at least `hosts`.
 std::vector<s4u::Host*> build_platform(const s4u::Engine& engine, const Platform& platform,
                                        int hosts) {
   std::vector<s4u::Host*> found = built(engine, platform, hosts);
@@ -175,10 +168,6 @@ std::vector<s4u::Host*> build_platform(const s4u::Engine& engine, const Platform
           "platform: {} has {} hosts, the workers need {}", platform.kind, found.size(), hosts);
   return found;
 }
-
-namespace {
-
-namespace s4u = ::simgrid::s4u;
 
 // Messages within a host do not meet the network.
 class SimulatedStage final : public Stage {

@@ -1,6 +1,7 @@
-#include "simulation/collective.hpp"
 #include <algorithm>
 #include <bit>
+
+#include "simulation/collective.hpp"
 
 namespace fast::simulation {
 

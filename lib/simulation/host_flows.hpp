@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 #include <vector>
+
 #include "simulation/collective.hpp"
 #include "simulation/read_lists.hpp"
 

@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+
 #include "codec/block.hpp"
 #include "codec/sparse.hpp"
 #include "simulation/host_flows.hpp"

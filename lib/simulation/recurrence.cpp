@@ -3,6 +3,7 @@
 #include <fast/core/error.hpp>
 #include <fast/simulation/workload.hpp>
 #include <limits>
+
 #include "simulation/collective.hpp"
 #include "simulation/read_lists.hpp"
 #include "simulation/recurrence_state.hpp"

@@ -1,4 +1,4 @@
-// When each worker published, for the last rounds.
+// What the recurrence keeps of workers and of edges.
 #pragma once
 
 #include <fast/simulation/workload.hpp>
@@ -15,8 +15,10 @@
 
 #include "simulation/read_lists.hpp"
 #include "simulation/tally.hpp"
+
 namespace fast::simulation {
 
+/// When each worker published, for the last rounds.
 class History {
  public:
   /// Keeps that many rounds.
@@ -40,8 +42,7 @@ class History {
   std::deque<std::vector<double>> rounds_;
 };
 
-// The messages from one source to one reader: one after another, each with the newest publication.
-
+/// The messages from one source to one reader: one after another, each with the newest publication.
 struct Edge {
   int source = 0;
   std::int64_t content = -1;  ///< round of the publication on its way, or arrived last
@@ -73,8 +74,7 @@ struct Edge {
   }
 };
 
-// When a worker is absent, and which rounds it does not publish.
-
+/// When a worker is absent, and which rounds it does not publish.
 struct Absence {
   static constexpr std::int64_t not_over = std::numeric_limits<std::int64_t>::max();
   double begin_s = -std::numeric_limits<double>::infinity();

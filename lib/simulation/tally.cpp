@@ -1,6 +1,7 @@
-#include "simulation/tally.hpp"
 #include <cmath>
 #include <numeric>
+
+#include "simulation/tally.hpp"
 
 namespace fast::simulation {
 

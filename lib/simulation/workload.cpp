@@ -1,18 +1,18 @@
 #include <fast/simulation/workload.hpp>
 
-#include <fast/core/error.hpp>
-#include <fast/core/random.hpp>
-
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
 
 #include "core/registry.hpp"
+
 namespace fast::simulation {
 namespace {
 

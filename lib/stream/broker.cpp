@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <fast/core/error.hpp>
 #include <fstream>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/text.hpp"
 
 namespace fast::stream {

@@ -1,4 +1,4 @@
-// Where a stream is: the URL of a NATS server, and subjects of its messages.
+// A server that keeps streams of messages: what fast-serve and fast-train need of it.
 #pragma once
 
 #include <fast/core/observer.hpp>
@@ -13,7 +13,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
 namespace fast::stream {
+
+// Where a stream is: the URL of a NATS server, and subjects of its messages.
 
 /// nats://[USER[:PASSWORD]@]HOST[:PORT][/SUBJECT]
 struct Address {
@@ -36,8 +39,6 @@ bool is_subject(std::string_view text, bool wildcards);
 
 /// Whether a message of the subject `subject` is among those of `filter`, which may have wildcards.
 bool subject_matches(std::string_view filter, std::string_view subject);
-
-// A server that keeps streams of messages: what fast-serve and fast-train need of it.
 
 using Headers = std::map<std::string, std::string>;
 

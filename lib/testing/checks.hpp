@@ -1,9 +1,11 @@
-// A made-up problem's samples.
+// The suite's checks. Each throws std::exception with what was found and what was required.
 #pragma once
 
 #include <fast/testing/conformance.hpp>
+
 namespace fast::testing {
 
+/// A made-up problem's samples.
 struct Samples {
   std::vector<float> inputs;
   std::vector<std::int32_t> labels;
@@ -15,8 +17,6 @@ struct Samples {
   Batch batch(std::size_t first, std::size_t count) const;
   Batch all() const { return batch(0, labels.size()); }
 };
-
-// The suite's checks. Each throws std::exception with what was found and what was required.
 
 struct Context {
   const BackendMaker& make;

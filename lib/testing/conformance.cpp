@@ -1,14 +1,14 @@
 #include <fast/testing/conformance.hpp>
 
-#include <fast/core/error.hpp>
-#include <fast/core/random.hpp>
-
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
 
 #include "testing/checks.hpp"
+
 namespace fast::testing {
 
 Samples::Samples(const Problem& problem, std::size_t count, std::uint64_t part)

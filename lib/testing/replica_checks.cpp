@@ -1,18 +1,20 @@
-// What parameters() hands out.
+// Several replicas, and workers that average them.
 
+#include <fmt/ranges.h>
+
+#include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/tensor_view.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
 
-#include <fmt/ranges.h>
-
-#include <cmath>
-
 #include "testing/checks.hpp"
+
 namespace fast::testing {
 namespace {
+
+// What parameters() hands out.
 
 void framework_has_a_name(const Context& context) {
   require(!context.replica()->name().empty(), ErrorKind::argument, "name() is empty");
@@ -117,8 +119,6 @@ std::vector<NamedCheck> view_checks() {
       {"what is written to the views is what the model computes with", writing_is_training},
       {"written values stay as they are at a learning rate of 0", written_values_stay}};
 }
-
-// Several replicas, and workers that average them.
 
 namespace {
 

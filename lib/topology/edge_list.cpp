@@ -1,17 +1,17 @@
 #include "topology/edge_list.hpp"
 
-#include <fast/core/error.hpp>
-#include "core/message.hpp"
-
 #include <algorithm>
 #include <cmath>
+#include <fast/core/error.hpp>
 #include <filesystem>
 #include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/message.hpp"
 #include "core/text.hpp"
+
 namespace fast {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <vector>
+
 namespace fast {
 
 /// Graphs of edges are held in memory, which a typo must not fill.

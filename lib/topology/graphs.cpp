@@ -1,17 +1,17 @@
 #include <fast/topology/graphs.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/topology/stencil.hpp>
-
-#include <algorithm>
-#include <cmath>
 #include <functional>
 #include <numeric>
 #include <set>
 #include <utility>
 
 #include "topology/hosts.hpp"
+
 namespace fast::graph {
 namespace {
 

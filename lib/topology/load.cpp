@@ -1,19 +1,19 @@
-// Rules from the tables of a topology file.
-
 #include <fast/topology/load.hpp>
 
+#include <algorithm>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/topology/topology.hpp>
-
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "core/text.hpp"
 #include "topology/edge_list.hpp"
 #include "topology/table_reader.hpp"
+
 namespace fast {
+
+// Rules from the tables of a topology file.
 
 /// The rule of a file's table, or of one of its rounds; docs/reference/topologies.md has the keys.
 /// `table` needs to live only until the call returns. Throws Error(topology).

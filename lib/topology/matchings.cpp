@@ -1,13 +1,13 @@
 #include "topology/matchings.hpp"
 
+#include <bit>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
-
-#include <bit>
 #include <functional>
 #include <numeric>
+
 namespace fast {
 
 Permutation::Permutation(std::uint32_t size, std::uint64_t seed)

@@ -1,4 +1,4 @@
-// Seeded permutations of 0..size-1 of which each entry is computed alone.
+// Rounds in which a worker has at most one neighbor, both ways.
 #pragma once
 
 #include <fast/topology/stencil.hpp>
@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <utility>
+
 namespace fast {
+
+// Seeded permutations of 0..size-1 of which each entry is computed alone.
 
 /// A Feistel network over the next power of four, walked along its cycles until it lands inside
 /// (Black & Rogaway 2002). O(1) time and memory an entry, in either direction.
@@ -30,8 +33,6 @@ class Permutation {
   std::uint32_t mask_;
   std::uint64_t keys_[rounds];
 };
-
-// Rounds in which a worker has at most one neighbor, both ways.
 
 class Matching : public Graph {
  public:

@@ -1,7 +1,5 @@
 #include <fast/topology/stencil.hpp>
 
-#include <fast/core/error.hpp>
-
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -9,9 +7,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <fast/core/error.hpp>
 #include <limits>
 #include <numeric>
 #include <utility>
+
 namespace fast {
 namespace {
 

@@ -1,15 +1,15 @@
 #include "topology/table_reader.hpp"
 
-#include <fast/topology/stencil.hpp>
-#include "core/message.hpp"
-
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fast/topology/stencil.hpp>
 #include <utility>
 
+#include "core/message.hpp"
 #include "core/registry.hpp"
+
 namespace fast {
 
 void TableReader::allow_keys(std::initializer_list<std::string_view> more) const {

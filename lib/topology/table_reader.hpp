@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/toml.hpp"
+
 namespace fast {
 
 inline constexpr int max_workers = std::numeric_limits<int>::max();

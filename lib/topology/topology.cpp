@@ -1,15 +1,15 @@
 #include <fast/topology/topology.hpp>
 
-#include <fast/core/error.hpp>
-
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fast/core/error.hpp>
 #include <numeric>
 #include <utility>
 
 #include "core/registry.hpp"
+
 namespace fast {
 namespace {
 

@@ -1,28 +1,20 @@
-// Hops from any worker to any other.
-
 #include <fast/topology_tools/analysis.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/stencil.hpp>
-
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "mixing/rows.hpp"
 #include "topology_tools/eigen.hpp"
+
 namespace fast {
 
-/// Of the graph of all edges of a period (looked_at_of_endless rounds of an endless schedule): by
-/// one search on a torus, where all workers see the same; by one a worker up to 20,000 of them;
-/// else a bound from a few searches. The graph is strongly connected.
-Figure diameter(const Schedule& schedule);
-
-/// Whether every round is a stencil on a torus, so that all workers are alike.
-bool closed_form_shape(const Schedule& schedule);
+// Hops from any worker to any other.
 
 namespace {
 
@@ -84,8 +76,7 @@ class Search {
   std::vector<int> hops_, queue_;
 };
 
-}  // namespace
-
+/// Whether every round is a stencil on a torus, so that all workers are alike.
 bool closed_form_shape(const Schedule& schedule) {
   for (std::int64_t t = 0; t < rounds_of(schedule); ++t) {
     const Topology topology = schedule.at(t);
@@ -95,6 +86,9 @@ bool closed_form_shape(const Schedule& schedule) {
   return true;
 }
 
+/// Of the graph of all edges of a period (looked_at_of_endless rounds of an endless schedule): by
+/// one search on a torus, where all workers see the same; by one a worker up to 20,000 of them;
+/// else a bound from a few searches. The graph is strongly connected.
 Figure diameter(const Schedule& schedule) {
   const Topology first = schedule.at(0);
   if (first.in_degree(0) == schedule.workers() - 1 && closed_form_shape(schedule)) {
@@ -115,8 +109,6 @@ Figure diameter(const Schedule& schedule) {
   }
   return {static_cast<double>(most), !exact};
 }
-
-namespace {
 
 constexpr std::size_t most_dense_workers = 400;
 constexpr double consensus = 1e-3;

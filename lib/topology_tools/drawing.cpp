@@ -1,12 +1,11 @@
 #include "topology_tools/drawing.hpp"
 
-#include <fast/topology/graphs.hpp>
-#include <fast/topology/stencil.hpp>
-
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fast/topology/graphs.hpp>
+#include <fast/topology/stencil.hpp>
 #include <numbers>
 
 namespace fast {

@@ -1,12 +1,14 @@
-// Where a picture puts workers.
+// The few SVG elements that pictures are made of.
 #pragma once
 
 #include <fast/topology/topology.hpp>
 
 #include <string>
 #include <vector>
+
 namespace fast {
 
+/// Where a picture puts workers.
 struct Point {
   double x = 0, y = 0;
 };
@@ -19,8 +21,6 @@ struct Layout {
 };
 
 Layout layout_of(const Topology& topology);
-
-// The few SVG elements that pictures are made of.
 
 inline constexpr const char* ink = "#1d2733";
 inline constexpr const char* quiet = "#7d8b9c";

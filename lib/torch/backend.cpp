@@ -1,10 +1,4 @@
-// Gradients of a module in one run of memory, for a function that averages them over workers.
-
 #include <fast/torch/backend.hpp>
-
-#include <fast/backend/backend.hpp>
-#include <fast/core/error.hpp>
-#include <fast/core/memory.hpp>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -15,6 +9,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fast/backend/backend.hpp>
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,8 +19,10 @@
 
 #include "torch/objective.hpp"
 #include "torch/optimizer_state.hpp"
+
 namespace fast::torch {
 
+/// Gradients of a module in one run of memory, for a function that averages them over workers.
 class GradientBlock {
  public:
   /// `views`: of the parameters, in their order.

@@ -1,11 +1,10 @@
 #include "torch/objective.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <ATen/ATen.h>
 #include <torch/nn/functional/loss.h>
 
 #include <cmath>
+#include <fast/core/error.hpp>
 #include <utility>
 
 namespace fast::torch {

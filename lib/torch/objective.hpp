@@ -1,4 +1,4 @@
-// Calls into LibTorch and the caller's code, whose errors become one line.
+// What a module is trained for: the loss of its outputs, and the measures of an evaluation.
 #pragma once
 
 #include <fast/core/batch.hpp>
@@ -14,7 +14,10 @@
 #include <string>
 #include <type_traits>
 #include <vector>
+
 namespace fast::torch {
+
+// Calls into LibTorch and the caller's code, whose errors become one line.
 
 inline std::string text_of(at::IntArrayRef shape) {
   std::ostringstream text;
@@ -68,8 +71,6 @@ at::Tensor targets_of(const Batch& batch, std::size_t first, std::size_t count,
 /// What a sample has, unchanged: labels, or targets of the outputs' type, on their device.
 at::Tensor as_given(const Batch& batch, std::size_t first, std::size_t count,
                     const at::Tensor& outputs);
-
-// What a module is trained for: the loss of its outputs, and the measures of an evaluation.
 
 /// Logits and labels, one row each, or outputs and targets.
 struct Outputs {

@@ -1,8 +1,5 @@
 #include <fast/train/metrics.hpp>
 
-#include <fast/core/error.hpp>
-#include "core/host.hpp"
-
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -10,12 +7,15 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fast/core/error.hpp>
 #include <memory>
 #include <optional>
 #include <queue>
 
+#include "core/host.hpp"
 #include "core/whole_file.hpp"
 #include "train/checkpoint/run_directories.hpp"
+
 namespace fast::train {
 
 using Json = nlohmann::ordered_json;

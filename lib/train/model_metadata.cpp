@@ -4,8 +4,8 @@
 #include <fast/core/error.hpp>
 #include <fast/train/model_metadata.hpp>
 #include <nlohmann/json.hpp>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/text.hpp"
 
 namespace fast::train {

@@ -1,10 +1,11 @@
-#include "train/overview.hpp"
 #include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <set>
 #include <utility>
+
+#include "train/overview.hpp"
 
 namespace fast::train {
 namespace {

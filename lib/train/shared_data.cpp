@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+
 #include "data/packed.hpp"
 
 namespace fast::train {

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
-#include "train/overview.hpp"
 
 #include "core/whole_file.hpp"
+#include "train/overview.hpp"
 
 namespace fast::train {
 namespace {

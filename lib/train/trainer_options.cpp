@@ -1,13 +1,13 @@
-#include <fast/core/error.hpp>
-#include <fast/train/trainer.hpp>
-
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/train/trainer.hpp>
 #include <numbers>
 
 #include "core/text.hpp"
+
 namespace fast::train {
 
 double LearningRate::warmup_of(double epochs) const { return std::min(warmup_epochs, epochs / 4); }

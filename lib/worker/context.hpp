@@ -7,6 +7,7 @@
 #include "combine/mixer.hpp"
 #include "membership/members.hpp"
 #include "worker/start/startup.hpp"
+
 namespace fast::worker {
 
 /// The round of publications that are no neighbor's message.

@@ -1,11 +1,10 @@
 #include "worker/mean_model.hpp"
 
-#include <fast/core/error.hpp>
-#include <fast/core/memory.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
 #include <thread>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "exchange/group_impl.hpp"
 #include "membership/liveness.hpp"
 #include "worker/context.hpp"
+
 namespace fast::worker {
 namespace {
 

@@ -1,4 +1,4 @@
-// The mean model and the distance of all workers' final weights, computed together.
+// The mean model of the workers that a worker trains with.
 #pragma once
 
 #include <fast/core/memory.hpp>
@@ -11,7 +11,10 @@
 #include "worker/context.hpp"
 #include "worker/model_reader.hpp"
 #include "worker/publisher.hpp"
+
 namespace fast::worker {
+
+// The mean model and the distance of all workers' final weights, computed together.
 
 /// Worker j averages the j-th part of all replicas and leaves it in its memory; then all workers
 /// read all parts. Together they read 2 (N - 1) P bytes of each other, for replicas of P bytes.
@@ -61,8 +64,6 @@ class Reduction {
   std::span<std::byte> room_;
   Reduced shown_;
 };
-
-// The mean model of the workers that a worker trains with.
 
 /// No call but reduce() needs the other workers. `workers` are the workers to average.
 class MeanModel {

@@ -1,12 +1,12 @@
 #include "worker/model_reader.hpp"
 
-#include <fast/core/error.hpp>
-#include <fast/mixing/kernels.hpp>
-#include "codec/block.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/mixing/kernels.hpp>
+
+#include "codec/block.hpp"
 
 namespace fast::worker {
 

@@ -1,4 +1,4 @@
-// Sums over replicas, for their mean and their distance from it, a range of elements at a time.
+// What workers have published: a worker's weights, the mean of several, how far these are apart.
 #pragma once
 
 #include <fast/core/memory.hpp>
@@ -13,7 +13,10 @@
 #include <vector>
 
 #include "combine/mixer.hpp"
+
 namespace fast::worker {
+
+// Sums over replicas, for their mean and their distance from it, a range of elements at a time.
 
 /// A run of a packed model's elements, of one type and role.
 struct ElementBlock {
@@ -64,8 +67,6 @@ class ReplicaSums {
   double squares_ = 0;  ///< of the differences
   int count_ = 0;
 };
-
-// What workers have published: a worker's weights, the mean of several, how far these are apart.
 
 /// Nothing here is collective or waits for more than a read.
 class ModelReader {

@@ -1,12 +1,12 @@
 #include "worker/participation.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <algorithm>
 #include <cmath>
+#include <fast/core/error.hpp>
 
 #include "core/numbers.hpp"
 #include "mpi/launcher.hpp"
+
 namespace fast::worker {
 
 bool Participation::looks_at_seat() {

@@ -10,6 +10,7 @@
 #include "worker/publisher.hpp"
 #include "worker/round_plan.hpp"
 #include "worker/start/startup_config.hpp"
+
 namespace fast::worker {
 
 class Participation {

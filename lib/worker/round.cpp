@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "worker/context.hpp"
+
 namespace fast::worker {
 namespace {
 /// At first all workers are taken to be there, whoever they are.

@@ -5,13 +5,13 @@
 #include <fast/worker/worker.hpp>
 #include <limits>
 #include <utility>
-#include "core/message.hpp"
-#include "worker/start/requirements.hpp"
 
 #include "combine/accelerator.hpp"
 #include "core/ended_by_check.hpp"
+#include "core/message.hpp"
 #include "exchange/open_coordinator.hpp"
 #include "worker/impl.hpp"
+#include "worker/start/requirements.hpp"
 #include "worker/start/startup.hpp"
 
 namespace fast {

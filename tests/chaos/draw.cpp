@@ -7,11 +7,11 @@
 #include <fast/topology/topology.hpp>
 #include <fast/worker/rotating_arena.hpp>
 #include <span>
-#include "worker/start/requirements.hpp"
 
 #include "chaos/bounds.hpp"
 #include "chaos/features.hpp"
 #include "chaos/work.hpp"
+#include "worker/start/requirements.hpp"
 #include "worker/start/startup.hpp"
 
 namespace chaos {

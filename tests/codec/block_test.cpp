@@ -1,4 +1,3 @@
-#include "codec/block.hpp"
 #include <bit>
 #include <cmath>
 #include <fast/core/error.hpp>
@@ -6,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "codec/block.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

@@ -1,9 +1,9 @@
-#include "codec/coded_layout.hpp"
 #include <cmath>
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 
+#include "codec/coded_layout.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

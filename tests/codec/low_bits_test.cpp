@@ -3,8 +3,8 @@
 #include <fast/core/random.hpp>
 #include <limits>
 #include <vector>
-#include "codec/block.hpp"
 
+#include "codec/block.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

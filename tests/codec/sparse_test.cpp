@@ -1,4 +1,3 @@
-#include "codec/sparse.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -7,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "codec/sparse.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

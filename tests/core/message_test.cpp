@@ -5,9 +5,9 @@
 #include <fast/core/tensor_view.hpp>
 #include <fstream>
 #include <new>
+
 #include "core/host.hpp"
 #include "core/message.hpp"
-
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 

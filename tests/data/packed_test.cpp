@@ -1,9 +1,9 @@
-#include "data/packed.hpp"
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/data/synthetic.hpp>
 #include <numeric>
 
+#include "data/packed.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

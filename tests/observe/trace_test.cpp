@@ -4,8 +4,8 @@
 #include <fast/core/error.hpp>
 #include <fstream>
 #include <set>
-#include "observe/trace_files.hpp"
 
+#include "observe/trace_files.hpp"
 #include "observe/trace_packets.hpp"
 #include "observe/trace_reader.hpp"
 #include "support/catch.hpp"

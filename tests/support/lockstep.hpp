@@ -4,7 +4,6 @@
 
 #include <fast/topology/topology.hpp>
 #include <fast/worker/worker.hpp>
-#include "worker/start/requirements.hpp"
 
 #include <array>
 #include <functional>
@@ -15,6 +14,7 @@
 #include "combine/host_mixer.hpp"
 #include "worker/context.hpp"
 #include "worker/round_plan.hpp"
+#include "worker/start/requirements.hpp"
 
 namespace fast::testing {
 

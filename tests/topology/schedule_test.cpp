@@ -4,10 +4,10 @@
 #include <fast/topology/load.hpp>
 #include <fast/topology/stencil.hpp>
 #include <set>
-#include "topology/matchings.hpp"
 
 #include "support/catch.hpp"
 #include "topology/graph_checks.hpp"
+#include "topology/matchings.hpp"
 
 using namespace fast;
 using Catch::Matchers::Contains;

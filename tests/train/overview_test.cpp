@@ -1,10 +1,10 @@
-#include "train/overview.hpp"
 #include <fast/exchange/local.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include "exchange/group_impl.hpp"
 #include "support/catch.hpp"
+#include "train/overview.hpp"
 #include "train/training.hpp"
 
 using namespace fast;

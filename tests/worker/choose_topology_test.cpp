@@ -4,13 +4,13 @@
 #include <fast/exchange/local.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
-#include "worker/start/requirements.hpp"
 
 #include <algorithm>
 #include <mutex>
 
 #include "support/catch.hpp"
 #include "worker/constant.hpp"
+#include "worker/start/requirements.hpp"
 
 using namespace fast;
 using Catch::Matchers::Contains;

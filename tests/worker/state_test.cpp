@@ -5,7 +5,6 @@
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
-#include "worker/start/requirements.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include "support/rules.hpp"
 #include "support/seed.hpp"
 #include "worker/quick.hpp"
+#include "worker/start/requirements.hpp"
 
 using namespace fast;
 

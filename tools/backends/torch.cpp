@@ -1,21 +1,21 @@
-// The choice of nn's dropout on LibTorch: the same values are dropped.
-
-#include <fast/core/error.hpp>
-#include <fast/nn/network.hpp>
-#include <fast/torch/backend.hpp>
-
 #include <ATen/ATen.h>
 #include <torch/nn.h>
 #include <torch/optim.h>
 
 #include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/nn/network.hpp>
+#include <fast/torch/backend.hpp>
 #include <unordered_map>
 #include <vector>
 
 #include "backends/backends.hpp"
 #include "nn/draws.hpp"
 #include "nn/noise.hpp"
+
 namespace backends {
+
+// The choice of nn's dropout on LibTorch: the same values are dropped.
 
 /// Elements first, first + stride, ... of a tensor. Others are not copied from its device.
 template <class T>

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <sstream>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/text.hpp"
 

@@ -5,9 +5,9 @@
 #include <fast/core/version.hpp>
 #include <map>
 #include <string_view>
-#include "core/message.hpp"
 
 #include "cli/exit_status.hpp"
+#include "core/message.hpp"
 #include "core/registry.hpp"
 
 namespace tools {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <string>
+
 #include "core/message.hpp"
 
 namespace tools {

@@ -6,6 +6,7 @@
 
 #include "cli/program.hpp"
 #include "core/text.hpp"
+
 namespace tools {
 
 namespace {

@@ -1,14 +1,14 @@
 #include "cli/program.hpp"
 
-#include <fast/algorithm/rules.hpp>
-#include <fast/topology/load.hpp>
-#include "core/message.hpp"
-
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fast/algorithm/rules.hpp>
+#include <fast/topology/load.hpp>
 
+#include "core/message.hpp"
 #include "core/text.hpp"
+
 namespace tools {
 
 using namespace fast::options;

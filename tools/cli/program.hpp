@@ -1,4 +1,5 @@
-// The parts of help texts: groups of options, and what is said about a row.
+// What the command line of a program takes. Its help, its manual page, its completion by bash and
+// its part of the documentation are made from this.
 #pragma once
 
 #include <functional>
@@ -8,7 +9,10 @@
 #include <vector>
 
 #include "options/option_table.hpp"
+
 namespace tools {
+
+// The parts of help texts: groups of options, and what is said about a row.
 
 /// Rows that are shown together.
 struct Group {
@@ -31,9 +35,6 @@ std::string placeholder(const fast::options::OptionSpec& row);
 
 /// As a text; nothing where there is no default, or where it is off.
 std::string default_of(const fast::options::OptionSpec& row);
-
-// What the command line of a program takes. Its help, its manual page, its completion by bash and
-// its part of the documentation are made from this.
 
 /// An option, or an argument without a name.
 struct Argument {

@@ -1,11 +1,5 @@
-// The options of a table on a command line of CLI11.
-
-#include <fast/core/error.hpp>
-#include <fast/core/random.hpp>
-#include <fast/data/load.hpp>
-#include <fast/data/shards.hpp>
-#include "core/host.hpp"
-#include "core/message.hpp"
+// fast-data: turns data sets into shards that are mapped into memory or into messages of a stream,
+// and says what files hold.
 
 #include <fmt/ranges.h>
 
@@ -13,6 +7,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/data/load.hpp>
+#include <fast/data/shards.hpp>
 #include <filesystem>
 #include <list>
 #include <numeric>
@@ -23,11 +21,15 @@
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
+#include "core/host.hpp"
+#include "core/message.hpp"
 #include "data/options/rows.hpp"
 #include "fast_data/publish.hpp"
 #include "options/option_table.hpp"
+
 namespace fast_data {
 
+/// The options of a table on a command line of CLI11.
 class TableOptions {
  public:
   explicit TableOptions(fast::options::OptionTable& table) : table_(table) {}
@@ -78,8 +80,6 @@ void TableOptions::take() {
 
 }  // namespace fast_data
 
-// fast-data: turns data sets into shards that are mapped into memory or into messages of a stream,
-// and says what files hold.
 using namespace fast;
 namespace fs = std::filesystem;
 

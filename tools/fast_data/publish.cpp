@@ -1,23 +1,23 @@
 #include "fast_data/publish.hpp"
 
-#include <fast/core/error.hpp>
-#include <fast/core/random.hpp>
-#include <fast/data/load.hpp>
-#include "core/message.hpp"
-
 #include <fmt/core.h>
 
 #include <cstdio>
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/data/load.hpp>
 #include <functional>
 #include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "core/message.hpp"
 #include "data/files/split.hpp"
 #include "data/options/rows.hpp"
 #include "feed/sample_messages.hpp"
 #include "stream/broker.hpp"
+
 namespace fast_data {
 
 using namespace fast;

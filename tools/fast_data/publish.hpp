@@ -1,4 +1,4 @@
-// Another order of the samples of a data set.
+// Fills a stream with the samples of a data set.
 #pragma once
 
 #include <fast/data/dataset.hpp>
@@ -9,12 +9,13 @@
 #include <string>
 
 #include "cli/command.hpp"
+
 namespace fast_data {
+
+// Another order of the samples of a data set.
 
 /// A function of the number of samples and the seed. Samples are read when they are needed.
 fast::data::Dataset shuffled(const fast::data::Dataset& samples, std::uint64_t seed);
-
-// Fills a stream with the samples of a data set.
 
 /// Of an argument that names a data set.
 inline constexpr char data_help[] =

@@ -1,15 +1,15 @@
 #include "fast_report/curves.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/load.hpp>
-
-#include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "fast_report/time_use.hpp"
 #include "fast_report/workers.hpp"
+
 namespace fast_report {
 
 using nlohmann::json;

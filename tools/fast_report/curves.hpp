@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fast_report/run.hpp"
+
 namespace fast_report {
 
 /// A member of epoch lines, and its name in charts.

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/numbers.hpp"
+
 namespace fast_report {
 
 namespace {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
 namespace fast_report {
 
 /// For element content and for attributes in double quotes.
@@ -45,8 +46,7 @@ std::string short_number(const std::optional<double>& number);
 /// "1 worker", "2 workers"
 std::string counted(std::int64_t number, const std::string& noun);
 
-// The figures of a page: places in its text, and the data that its script draws there.
-
+/// The figures of a page: places in its text, and the data that its script draws there.
 class Figures {
  public:
   /// The HTML of a figure with a title and a sentence that says what it shows. `kind` is a function

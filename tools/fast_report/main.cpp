@@ -5,10 +5,10 @@
 #include <fast/core/error.hpp>
 #include <string>
 #include <vector>
-#include "core/message.hpp"
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
+#include "core/message.hpp"
 #include "core/whole_file.hpp"
 #include "fast_report/html.hpp"
 #include "fast_report/page.hpp"

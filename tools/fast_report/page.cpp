@@ -1,13 +1,12 @@
 #include "fast_report/page.hpp"
 
-#include <fast/core/error.hpp>
-#include <fast/core/version.hpp>
-
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <fast/core/error.hpp>
+#include <fast/core/version.hpp>
 #include <fstream>
 
 #include "core/whole_file.hpp"
@@ -16,6 +15,7 @@
 #include "fast_report/html.hpp"
 #include "fast_report/run_section.hpp"
 #include "fast_report/summary.hpp"
+
 namespace fast_report {
 
 using nlohmann::json;

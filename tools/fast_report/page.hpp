@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fast_report/run.hpp"
+
 namespace fast_report {
 
 /// The second line of every page: how fast-report knows its own files.

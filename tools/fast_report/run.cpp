@@ -1,12 +1,12 @@
 #include "fast_report/run.hpp"
 
-#include <fast/core/error.hpp>
-#include "core/message.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <fast/core/error.hpp>
 #include <fstream>
+
+#include "core/message.hpp"
 
 namespace fast_report {
 

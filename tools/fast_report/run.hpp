@@ -1,4 +1,4 @@
-// Files of one JSON object a line, as a run writes them while it may die at any time.
+// What a training run left behind, as the report needs it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,8 +9,10 @@
 #include <optional>
 #include <string>
 #include <vector>
+
 namespace fast_report {
 
+/// Files of one JSON object a line, as a run writes them while it may die at any time.
 struct JsonLines {
   std::vector<nlohmann::json> objects;
   int unreadable = 0;  ///< whole lines that are no JSON object
@@ -49,8 +51,6 @@ class Fields {
 inline constexpr std::int64_t most_ranks = 1'000'000;
 
 std::optional<int> as_rank(const nlohmann::json& value);
-
-// What a training run left behind, as the report needs it.
 
 /// Where a worker's time went.
 struct TimeSpent {

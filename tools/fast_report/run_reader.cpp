@@ -1,18 +1,18 @@
 #include "fast_report/run_reader.hpp"
 
-#include <fast/core/error.hpp>
-#include "core/message.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <fast/core/error.hpp>
 #include <sstream>
 
+#include "core/message.hpp"
 #include "core/text.hpp"
 #include "core/toml.hpp"
 #include "fast_report/time_use.hpp"
+
 namespace fast_report {
 
 namespace fs = std::filesystem;

@@ -1,4 +1,4 @@
-// The metrics of a run: metrics/RANK.jsonl, or metrics.jsonl, which has the lines of all ranks.
+// Reads the directory of a run.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "fast_report/run.hpp"
+
 namespace fast_report {
+
+// The metrics of a run: metrics/RANK.jsonl, or metrics.jsonl, which has the lines of all ranks.
 
 /// The workers of a run directory. Of a worker with a file of its own, that file is read;
 /// metrics.jsonl gives the others. Appends to `faults` what could not be read. Throws fast::Error
@@ -18,8 +21,6 @@ std::map<int, Worker> read_metrics(const std::filesystem::path& directory,
 /// Adds a line to the worker's newest part; a line of kind "start" begins a part. Lines of unknown
 /// kinds count for nothing.
 void take_line(Worker& worker, nlohmann::json line);
-
-// Reads the directory of a run.
 
 /// Throws fast::Error (data) when the directory is that of no run. Anything less is a sentence in
 /// Run::faults.

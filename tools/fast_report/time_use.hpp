@@ -1,4 +1,4 @@
-// One time axis for all workers and parts of a run.
+// Waiting over time, the phases of a step, and events: rows for charts.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,7 +6,10 @@
 #include <map>
 
 #include "fast_report/run.hpp"
+
 namespace fast_report {
+
+// One time axis for all workers and parts of a run.
 
 /// Sets Part::number and Part::offset_s. Parts of different workers belong together when they
 /// resumed from the same round, in the order of their starts. A part follows the one before without
@@ -37,8 +40,6 @@ std::int64_t rounds_of(const Worker& worker);
 
 /// Seconds that a worker trained, over all parts.
 double seconds_of(const Worker& worker);
-
-// Waiting over time, the phases of a step, and events: rows for charts.
 
 /// Rows {worker, from, to, share, waited_s, peer}: which share (0..1) of the time between two lines
 /// a worker waited, and for whom the longest. Intervals where a run has some, else epochs. Lines of

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "fast_report/time_use.hpp"
+
 namespace fast_report {
 
 namespace {

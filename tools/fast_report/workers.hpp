@@ -1,4 +1,4 @@
-// How each worker of a run ended.
+// The workers of a run: how each ended, and who reads whom.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "fast_report/run.hpp"
+
 namespace fast_report {
 
+/// How each worker of a run ended.
 enum class State {
   finished,   ///< it wrote its end
   stopped,    ///< it was asked to stop, and did
@@ -36,8 +38,7 @@ std::map<int, WorkerState> states(const Run& run);
 /// The workers that others name as lost at the end of the newest part.
 std::set<int> named_lost(const Run& run);
 
-// A picture of who reads whom: places of workers, and edges with waits.
-
+/// A picture of who reads whom: places of workers, and edges with waits.
 struct Place {
   double x = 0, y = 0;
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
+
 #include "core/message.hpp"
 
 namespace fast::serve {

@@ -15,8 +15,8 @@
 #include <optional>
 #include <set>
 #include <thread>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/text.hpp"
 #include "fast_serve/answer.hpp"
 #include "fast_serve/connection.hpp"

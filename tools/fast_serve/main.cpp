@@ -11,9 +11,9 @@
 #include <future>
 #include <mutex>
 #include <optional>
-#include "core/message.hpp"
 
 #include "cli/exit_status.hpp"
+#include "core/message.hpp"
 #include "fast_serve/http_server.hpp"
 #include "fast_serve/model_source.hpp"
 #include "fast_serve/options.hpp"

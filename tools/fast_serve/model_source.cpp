@@ -1,15 +1,15 @@
 #include "fast_serve/model_source.hpp"
 
-#include <fast/core/error.hpp>
-#include <fast/train/checkpoint.hpp>
-#include "core/message.hpp"
-
 #include <sys/stat.h>
 
+#include <fast/core/error.hpp>
+#include <fast/train/checkpoint.hpp>
 #include <optional>
 
+#include "core/message.hpp"
 #include "saved_model.hpp"
 #include "train/checkpoint/run_directories.hpp"
+
 namespace fast::serve {
 namespace {
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fast_serve/served_model.hpp"
+
 namespace fast::serve {
 
 /// For files that do not say it themselves.

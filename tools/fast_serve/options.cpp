@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
-#include "core/message.hpp"
 
 #include "cli/command_line.hpp"
+#include "core/message.hpp"
 #include "core/numbers.hpp"
 
 namespace fast_serve {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/registry.hpp"
 #include "nn/shape.hpp"
 

@@ -1,4 +1,5 @@
-// Why a request gets no prediction: a status of HTTP and a sentence for the client.
+// Reads the bodies of prediction requests. Bodies of any content are read or refused, with memory
+// in proportion to their size.
 #pragma once
 
 #include <fast/nn/model_spec.hpp>
@@ -13,8 +14,10 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
 namespace fast::serve {
 
+/// Why a request gets no prediction: a status of HTTP and a sentence for the client.
 class Refusal : public std::runtime_error {
  public:
   Refusal(int status, const std::string& text) : std::runtime_error(text), status_(status) {}
@@ -46,9 +49,6 @@ struct InputForm {
   nn::Shape sample;
   std::size_t most_instances = 0;
 };
-
-// Reads the bodies of prediction requests. Bodies of any content are read or refused, with memory
-// in proportion to their size.
 
 /// {"instances": [[...], ...]}, with the members "type" ("f32" or "u8") and "normalized" (true or
 /// false) where they are wanted. An instance is a list of all values, or nested lists in the shape

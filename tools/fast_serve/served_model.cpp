@@ -1,12 +1,12 @@
 #include "fast_serve/served_model.hpp"
 
-#include <fast/core/error.hpp>
-#include "core/message.hpp"
-
 #include <cmath>
+#include <fast/core/error.hpp>
 
+#include "core/message.hpp"
 #include "core/text.hpp"
 #include "options/value.hpp"
+
 #define XXH_INLINE_ALL
 
 #include <fmt/ranges.h>

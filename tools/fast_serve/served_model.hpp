@@ -1,4 +1,4 @@
-// Weights that answer requests: a network in evaluation mode, and the hash that names it.
+// A model under its name: the version that answers, or two that share the requests.
 #pragma once
 
 #include <fast/data/dataset.hpp>
@@ -16,7 +16,10 @@
 #include <vector>
 
 #include "fast_serve/request_parser.hpp"
+
 namespace fast::serve {
+
+// Weights that answer requests: a network in evaluation mode, and the hash that names it.
 
 /// What training applied to the values of samples; nothing: they are taken as they are.
 using Normalizing = std::optional<data::Normalization>;
@@ -84,8 +87,6 @@ std::optional<Split> read_split(std::string_view text);
 /// Whether request `number` (0, 1, ...) is the new version's. Of the first n requests it gets
 /// n x share, rounded down: the shares hold at any time, without a random number.
 bool is_for_new(std::uint64_t number, double share);
-
-// A model under its name: the version that answers, or two that share the requests.
 
 /// What a version becomes. newest: the new one, and with a share, the new one before it is the old
 /// one. For models whose two versions come from two places: the new one or the old one, and the

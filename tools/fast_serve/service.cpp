@@ -9,8 +9,8 @@
 #include <fast/train/model_metadata.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/text.hpp"
 #include "fast_serve/answer.hpp"

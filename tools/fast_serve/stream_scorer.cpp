@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <ctime>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/text.hpp"
 #include "fast_serve/answer.hpp"
 #include "options/value.hpp"

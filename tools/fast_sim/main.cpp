@@ -1,23 +1,19 @@
-// What fast-sim prints.
+// fast-sim: training runs without weights, on simulated networks.
 
 #include "fast_sim/options.hpp"
-
-#include <fast/core/error.hpp>
-#include <fast/simulation/workload.hpp>
-#include "core/message.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
+#include <fast/core/error.hpp>
+#include <fast/simulation/workload.hpp>
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
+#include "core/message.hpp"
+
 namespace fast_sim {
-
-void print_result(const Result& result, const fast::simulation::Workload& load,
-                  const Options& options);
-
 namespace {
 
 using fast::simulation::Workload;
@@ -84,7 +80,6 @@ void print_result(const Result& result, const Workload& load, const Options& opt
 
 }  // namespace fast_sim
 
-// fast-sim: training runs without weights, on simulated networks.
 using namespace fast;
 
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
+
 namespace fast_sim {
 
 struct Options {
@@ -37,8 +38,7 @@ void check_effects(const tools::Command& command, const Options& options);
 /// Throws fast::Error for what cannot be simulated.
 fast::simulation::Workload workload_of(const Options& options);
 
-// The network of fast-sim: SimGrid's, where it was found.
-
+/// The network of fast-sim: SimGrid's, where it was found.
 struct Result {
   fast::simulation::RoundFigures figures;
   std::vector<std::pair<std::string, double>> link_bytes;  ///< most used first

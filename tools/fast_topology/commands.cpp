@@ -1,20 +1,20 @@
 #include "fast_topology/commands.hpp"
 
+#include <algorithm>
+#include <cstdio>
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology_tools/analysis.hpp>
 #include <fast/topology_tools/picture.hpp>
 #include <fast/topology_tools/save.hpp>
-#include "core/message.hpp"
-#include "worker/start/requirements.hpp"
-
-#include <algorithm>
-#include <cstdio>
 #include <utility>
 
+#include "core/message.hpp"
 #include "core/whole_file.hpp"
 #include "fast_topology/figures.hpp"
+#include "worker/start/requirements.hpp"
+
 namespace fast_topology {
 
 using tools::Command;

@@ -1,11 +1,14 @@
-// The options of fast-topology show, compare and check.
+// What the subcommands list, show, compare and check do. Each throws fast::Error.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "cli/command.hpp"
+
 namespace fast_topology {
+
+// The options of fast-topology show, compare and check.
 
 /// The number of workers where neither an option nor the topology says it.
 inline constexpr int usual_workers = 16;
@@ -25,8 +28,6 @@ struct Options {
 void add_show_options(tools::Command& command, Options& options);
 void add_compare_options(tools::Command& command, Options& options);
 void add_check_options(tools::Command& command, Options& options);
-
-// What the subcommands list, show, compare and check do. Each throws fast::Error.
 
 /// All names.
 void list();

@@ -1,13 +1,13 @@
 #include "fast_topology/figures.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <algorithm>
 #include <cmath>
+#include <fast/core/error.hpp>
 #include <optional>
 #include <utility>
 
 #include "mixing/rows.hpp"
+
 namespace fast_topology {
 
 using namespace fast;

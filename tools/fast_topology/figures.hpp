@@ -1,4 +1,4 @@
-// A topology with its mixing weights, as the subcommands look at it.
+// The figures of a topology as text and as JSON.
 #pragma once
 
 #include <fast/topology/load.hpp>
@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "fast_topology/commands.hpp"
+
 namespace fast_topology {
 
+/// A topology with its mixing weights, as the subcommands look at it.
 struct Subject {
   fast::Schedule schedule;
   fast::WeightRule rule = fast::WeightRule::automatic;
@@ -27,8 +29,6 @@ std::vector<double> matrix_of(const Subject& subject, std::int64_t round);
 
 /// What a user should know before a choice.
 std::vector<std::string> warnings_of(const Subject& subject, const fast::Analysis& analysis);
-
-// The figures of a topology as text and as JSON.
 
 /// "-" for none; after `bound` if the figure is a bound.
 std::string shown(const std::optional<fast::Figure>& figure, const char* bound, int digits = 6);

@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include "core/message.hpp"
 
 #include "cli/command_line.hpp"
 #include "cli/run_ranks.hpp"
+#include "core/message.hpp"
 #include "fast_topology/commands.hpp"
 #include "fast_topology/plan.hpp"
 #include "mpi/process_manager.hpp"

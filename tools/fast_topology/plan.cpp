@@ -8,8 +8,8 @@
 #include <fast/topology/load.hpp>
 #include <fast/topology_tools/picture.hpp>
 #include <nlohmann/json.hpp>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/whole_file.hpp"
 #include "staleness.hpp"
 

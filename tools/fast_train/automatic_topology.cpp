@@ -8,6 +8,7 @@
 
 #include "core/message.hpp"
 #include "measure/measured_cluster.hpp"
+
 namespace fast_train {
 
 using fast::simulation::Candidate;

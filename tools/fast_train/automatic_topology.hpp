@@ -1,10 +1,8 @@
-// Which topology a plan of the measured cluster advises, beside the one that follows from its
-// hosts.
+// --topology auto.
 #pragma once
 
 #include <fast/exchange/group.hpp>
 #include <fast/simulation/plan.hpp>
-#include "worker/start/requirements.hpp"
 
 #include <functional>
 #include <optional>
@@ -13,8 +11,12 @@
 
 #include "fast_train/options.hpp"
 #include "measure/measured_cluster.hpp"
+#include "worker/start/requirements.hpp"
+
 namespace fast_train {
 
+/// Which topology a plan of the measured cluster advises, beside the one that follows from its
+/// hosts.
 struct PlannedTopology {
   std::string name;
   std::string reason;  ///< "predicted 40 ms a round, 120 ms to agree; no other one is 10 % faster"
@@ -39,8 +41,6 @@ PlannedTopology advised(const fast::simulation::Plan& plan, const std::string& u
 PlannedTopology planned_topology(const fast::simulation::Cluster& cluster, const std::string& usual,
                                  const std::vector<std::string>& others,
                                  fast::simulation::PlanOptions options);
-
-// --topology auto.
 
 /// Collective. Replaces the topology "auto" by the name that follows from hosts, rule and
 /// staleness, the same on all ranks. Empty for other topologies, which stay.

@@ -4,8 +4,8 @@
 #include <fast/codec/codec.hpp>
 #include <fast/core/error.hpp>
 #include <limits>
-#include "core/host.hpp"
 
+#include "core/host.hpp"
 #include "fast_train/read_options.hpp"
 
 namespace fast_train {

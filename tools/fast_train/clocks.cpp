@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <utility>
+
 #include "observe/clock_offset.hpp"
 
 namespace fast_train {

@@ -2,6 +2,7 @@
 
 #include "fast_train/rows.hpp"
 #include "train/options/rows.hpp"
+
 namespace fast_train {
 
 using namespace fast;

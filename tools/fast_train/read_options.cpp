@@ -1,25 +1,25 @@
 #include "fast_train/read_options.hpp"
 
-#include <fast/algorithm/rules.hpp>
-#include <fast/core/error.hpp>
-#include <fast/core/version.hpp>
-#include <fast/exchange/spares.hpp>
-#include <fast/fast.hpp>
-#include <fast/topology/load.hpp>
-#include "core/message.hpp"
-
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdio>
+#include <fast/algorithm/rules.hpp>
+#include <fast/core/error.hpp>
+#include <fast/core/version.hpp>
+#include <fast/exchange/spares.hpp>
+#include <fast/fast.hpp>
+#include <fast/topology/load.hpp>
 #include <variant>
 
 #include "cli/command_line.hpp"
 #include "cli/config_file.hpp"
 #include "cli/program.hpp"
+#include "core/message.hpp"
 #include "core/whole_file.hpp"
+
 namespace fast_train {
 
 using namespace fast;

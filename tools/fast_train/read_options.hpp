@@ -1,4 +1,4 @@
-// The documentation's table of averaging rules, from their traits.
+// fast-train's options from the command line and the configuration file.
 #pragma once
 
 #include <fast/exchange/group.hpp>
@@ -11,7 +11,10 @@
 
 #include "cli/program.hpp"
 #include "fast_train/options.hpp"
+
 namespace fast_train {
+
+// The documentation's table of averaging rules, from their traits.
 
 /// Markdown between the lines "<!-- rules -->" and "<!-- end -->".
 std::string rules_markdown();
@@ -47,8 +50,6 @@ std::filesystem::path make_new_directory(const std::filesystem::path& parent,
 /// Collective. With --run-name, sets the directory for the run's output: rank 0 chooses it, makes
 /// it for the name auto, and prints it. Throws fast::Error on every rank.
 void name_run(const fast::Group& ranks, Options& o);
-
-// fast-train's options from the command line and the configuration file.
 
 /// The options of a command line and of the file that it names; the command line wins. Throws
 /// fast::Error (argument) for what is unknown, out of range or without effect.

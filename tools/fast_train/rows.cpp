@@ -3,6 +3,7 @@
 #include "cli/program.hpp"
 #include "data/options/rows.hpp"
 #include "train/options/rows.hpp"
+
 namespace fast_train {
 
 using namespace fast;

@@ -1,8 +1,11 @@
-// Conditions under which options of fast-train have an effect.
+// The rows of the options of fast-train, by subject.
 #pragma once
 
 #include "fast_train/options.hpp"
+
 namespace fast_train {
+
+// Conditions under which options of fast-train have an effect.
 
 inline constexpr char gpu_only[] =
     "the CPU has no such choice, this worker computes on it; leave the option out or take "
@@ -46,8 +49,6 @@ class Conditions {
  private:
   const Options& o_;
 };
-
-// The rows of the options of fast-train, by subject.
 
 void add_data_rows(fast::options::OptionTable& table, Options& o);
 void add_model_rows(fast::options::OptionTable& table, Options& o);

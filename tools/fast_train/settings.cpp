@@ -13,11 +13,11 @@
 #include <fast/observe/tensorboard.hpp>
 #include <fast/observe/trace.hpp>
 #include <functional>
-#include "core/host.hpp"
-#include "core/message.hpp"
 
 #include "backends/backends.hpp"
 #include "backends/registry.hpp"
+#include "core/host.hpp"
+#include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/text.hpp"
 #include "core/toml.hpp"

@@ -2,8 +2,8 @@
 
 #include <fast/core/error.hpp>
 #include <utility>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "feed/sample_messages.hpp"
 #include "nn/shape.hpp"
 #include "stream/broker.hpp"

@@ -1,7 +1,5 @@
 #include "fastrun/channel.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
@@ -17,9 +15,11 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <fast/core/error.hpp>
 #include <random>
 
 #include "core/numbers.hpp"
+
 namespace fastrun {
 namespace {
 

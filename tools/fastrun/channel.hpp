@@ -1,4 +1,4 @@
-// Notices that the host at the other end of a TCP connection is lost or that the link is cut.
+// How fastrun and its wrappers talk: lines of text over TCP.
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -10,13 +10,14 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
 namespace fastrun {
+
+// Notices that the host at the other end of a TCP connection is lost or that the link is cut.
 
 /// Lets the connection fail when the other host has not answered for this time; it is rounded up
 /// to a few seconds. The kernels ask and answer: a stopped process is not taken for a lost host.
 void fail_when_lost(int connection, fast::Seconds limit);
-
-// How fastrun and its wrappers talk: lines of text over TCP.
 
 /// A descriptor that is closed at the end.
 class Descriptor {

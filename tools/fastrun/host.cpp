@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "core/text.hpp"
+
 namespace fastrun {
 namespace {
 

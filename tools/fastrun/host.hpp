@@ -1,11 +1,14 @@
-// How many cores the ranks of this host share.
+// What fastrun knows of its host and its program: cores, open files, the program's file.
 #pragma once
 
 #include <sys/resource.h>
 
 #include <filesystem>
 #include <string>
+
 namespace fastrun {
+
+// How many cores the ranks of this host share.
 
 /// That this process may run on (its affinity), and no more than the quota of its container,
 /// rounded up. `cgroups`: where a container sees its own control group, of version 1 or 2.

@@ -1,7 +1,5 @@
 #include "fastrun/output.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/socket.h>
@@ -11,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <fast/core/error.hpp>
 #include <filesystem>
 #include <system_error>
 #include <utility>

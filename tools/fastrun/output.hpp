@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "fastrun/channel.hpp"
+
 namespace fastrun {
 
 /// The streams of a rank, as they are named on the connection.
@@ -128,8 +129,7 @@ class Outputs {
   mutable bool has_lost_output_ = false;
 };
 
-// The files of fastrun --log-dir: one per rank, with the lines of its standard output and error.
-
+/// The files of fastrun --log-dir: one per rank, with the lines of its standard output and error.
 class RankLogs {
  public:
   using Say = std::function<void(const std::string& line)>;

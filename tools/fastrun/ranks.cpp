@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/exit_status.hpp"
+
 namespace fastrun {
 
 int ranks_on_a_host(const Options& options) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fastrun/fastrun.hpp"
+
 namespace fastrun {
 
 struct Rank {

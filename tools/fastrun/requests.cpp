@@ -1,11 +1,10 @@
 #include "fastrun/requests.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <fast/core/error.hpp>
 #include <filesystem>
 #include <iterator>
 #include <sstream>

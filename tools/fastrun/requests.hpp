@@ -1,4 +1,5 @@
-// What a user asks of a running job, by lines that are appended to a file.
+// What a person asks of a run under way: that a spare joins, or that a worker leaves. Requests come
+// from the control file and from the clock (--grow-at).
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -13,7 +14,10 @@
 #include <vector>
 
 #include "fastrun/ranks.hpp"
+
 namespace fastrun {
+
+// What a user asks of a running job, by lines that are appended to a file.
 
 /// A line of the file, or why it says nothing.
 struct Request {
@@ -82,9 +86,6 @@ class GrowthRequests {
   std::map<int, int> unanswered_;  ///< by rank
   int accepted_ = 0;
 };
-
-// What a person asks of a run under way: that a spare joins, or that a worker leaves. Requests come
-// from the control file and from the clock (--grow-at).
 
 class Requests {
  public:

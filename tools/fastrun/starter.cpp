@@ -1,7 +1,5 @@
 #include "fastrun/starter.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/prctl.h>
@@ -16,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fast/core/error.hpp>
 #include <iterator>
 #include <vector>
 
@@ -23,6 +22,7 @@
 #include "fastrun/host.hpp"
 #include "fastrun/watch.hpp"
 #include "mpi/implementation.hpp"
+
 namespace fastrun {
 namespace {
 

@@ -1,4 +1,4 @@
-// What fastrun tells its ranks by environment variables.
+// The process that starts the ranks' wrappers: mpiexec or srun.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +9,10 @@
 
 #include "fastrun/fastrun.hpp"
 #include "fastrun/host.hpp"
+
 namespace fastrun {
+
+// What fastrun tells its ranks by environment variables.
 
 /// Where a launcher listens.
 struct ListeningAt {
@@ -24,9 +27,8 @@ bool is_on_one_host(const Options& options);
 /// spares there are, how many threads to take, and what fastrun shows.
 void set_environment(const Options& options, const ListeningAt& at);
 
-// The process managers of MPI's implementations: how their mpiexec is told to start ranks whose
-// death does not end the others.
-
+/// The process managers of MPI's implementations: how their mpiexec is told to start ranks whose
+/// death does not end the others.
 struct ProcessManager {
   const char* mpi;          ///< "MPICH"
   const char* title;        ///< "MPICH's hydra"
@@ -57,8 +59,6 @@ bool starts_by_srun(const Options& options);
 std::vector<std::string> by_srun(const Options& options);
 
 std::vector<std::string> start_command(const Options& options);
-
-// The process that starts the ranks' wrappers: mpiexec or srun.
 
 class Starter {
  public:

@@ -1,7 +1,5 @@
 #include "fastrun/watch.hpp"
 
-#include "core/message.hpp"
-
 #include <fmt/core.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -15,7 +13,9 @@
 #include <sstream>
 #include <utility>
 
+#include "core/message.hpp"
 #include "fastrun/channel.hpp"
+
 namespace fastrun {
 
 namespace {

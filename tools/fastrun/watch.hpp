@@ -1,4 +1,5 @@
-// What a rank's program tells its wrapper, and what the wrapper finds out for fastrun --watch.
+// What fastrun --watch shows: a line for each rank, redrawn in place on a terminal, else a few
+// lines every few seconds.
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -12,7 +13,10 @@
 #include <vector>
 
 #include "mpi/launcher.hpp"
+
 namespace fastrun {
+
+// What a rank's program tells its wrapper, and what the wrapper finds out for fastrun --watch.
 
 /// Takes apart the bytes that a program writes to FASTRUN_FD: notes, and lines "sTEXT" that say how
 /// far it is.
@@ -30,9 +34,6 @@ class RankReports {
 
 /// Whether a process, or one that it has started, was stopped by a signal.
 bool is_stopped(pid_t process);
-
-// What fastrun --watch shows: a line for each rank, redrawn in place on a terminal, else a few
-// lines every few seconds.
 
 /// The latest that is known of a rank.
 struct WatchedRank {

@@ -1,8 +1,3 @@
-// A process that outlives the process manager.
-
-#include <fast/core/deadline.hpp>
-#include <fast/core/error.hpp>
-
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -16,6 +11,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fast/core/deadline.hpp>
+#include <fast/core/error.hpp>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -30,13 +27,22 @@
 #include "mpi/host_abilities.hpp"
 #include "mpi/launcher.hpp"
 #include "mpi/process_manager.hpp"
+
 namespace fastrun {
+namespace {
+
+using fast::mpi::LauncherNote;
+
+constexpr int launcher_gone = 1;
+constexpr int look_every_ms = 500;
+constexpr int start_ms = 10'000;         ///< in which a file system finds the program, or does not
+constexpr std::size_t most_words = 300;  ///< bytes
+constexpr fast::Seconds longest_death{2};
+constexpr std::chrono::milliseconds a_moment{20};
 
 /// Runs `work` in a child process with a session of its own and returns its exit status. The
 /// process manager knows this process only: its signals do not reach the child, and the child goes
 /// on when this process is killed.
-int in_own_session(const std::function<int()>& work);
-
 int in_own_session(const std::function<int()>& work) {
   const pid_t child = fork();
   fast::require(child >= 0, fast::ErrorKind::resource, "fastrun: no process ({})",
@@ -52,17 +58,6 @@ int in_own_session(const std::function<int()>& work) {
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
-
-namespace {
-
-using fast::mpi::LauncherNote;
-
-constexpr int launcher_gone = 1;
-constexpr int look_every_ms = 500;
-constexpr int start_ms = 10'000;         ///< in which a file system finds the program, or does not
-constexpr std::size_t most_words = 300;  ///< bytes
-constexpr fast::Seconds longest_death{2};
-constexpr std::chrono::milliseconds a_moment{20};
 
 /// A pipe's ends; the reading one is this process's alone.
 std::pair<Descriptor, Descriptor> make_pipe() {

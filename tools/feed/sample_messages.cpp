@@ -1,17 +1,17 @@
 #include "feed/sample_messages.hpp"
 
-#include <fast/core/error.hpp>
-#include "core/message.hpp"
-
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fast/core/error.hpp>
 #include <utility>
 
+#include "core/message.hpp"
 #include "core/text.hpp"
 #include "nn/shape.hpp"
+
 namespace fast::feed {
 namespace {
 

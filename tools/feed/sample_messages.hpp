@@ -1,4 +1,4 @@
-// A training sample as a message of a stream.
+// Training samples as messages of a stream: to publish, and to train on.
 #pragma once
 
 #include <fast/data/dataset.hpp>
@@ -15,7 +15,10 @@
 #include <vector>
 
 #include "stream/broker.hpp"
+
 namespace fast::feed {
+
+// A training sample as a message of a stream.
 
 // The body holds the values of one sample, row-major: bytes, or floats of 32 bits, little-endian.
 inline constexpr char type_header[] = "X-Tensor-Type";    ///< u8 or f32
@@ -39,8 +42,7 @@ Sample sample_in(const stream::Message& message, const data::Dataset& form,
 stream::Outgoing message_of(const data::Dataset& samples, std::size_t index,
                             const std::string& subject);
 
-// Publishes the samples of a data set.
-
+/// Publishes the samples of a data set.
 struct Publication {
   std::string subject;
   /// Sample i has the id "ID-i": the stream drops a second message of an id within its duplicate

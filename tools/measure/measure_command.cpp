@@ -3,8 +3,8 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/nn/backend.hpp>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/whole_file.hpp"
 #include "nn/shape.hpp"
 

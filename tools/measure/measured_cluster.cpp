@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/numbers.hpp"
+
 namespace tools {
 
 using namespace fast;

@@ -1,4 +1,4 @@
-// How long training steps take, by measurement.
+// The cluster on which ranks run, by measurement.
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "topology/hosts.hpp"
+
 namespace tools {
 
+/// How long training steps take, by measurement.
 struct StepTimes {
   double mean_s = 0;
   double jitter = 0;  ///< standard deviation of the logarithm, by the median deviation
@@ -21,8 +23,6 @@ struct StepTimes {
 /// Calls `step` once without counting it, then until the budget is spent: at least once, at most
 /// 200 times. If the first call takes the whole budget, it counts and is the only one.
 StepTimes time_steps(const std::function<void()>& step, fast::Seconds budget);
-
-// The cluster on which ranks run, by measurement.
 
 /// What is measured, and for how long.
 struct ClusterMeasurement {

@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 #include <vector>
+
 namespace fast {
 
 /// Non-owning. `inputs` holds count × product(sample_shape) values, row-major, images as C×H×W.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <utility>
+
 namespace fast {
 
 using Clock = std::chrono::steady_clock;

@@ -1,5 +1,11 @@
-// Where the library's few messages go: a function that the caller hands over. It never prints by
-// itself.
+// What happens in a worker, told to whoever wants to know: metrics, traces, displays.
+//
+//   struct Waits final : fast::Observer {
+//     void on_phase(const fast::PhaseEvent& event) noexcept override {
+//       if (event.phase == fast::Phase::wait) add(event.peer, event.ended - event.began);
+//     }
+//   };
+//   options.observer = std::make_shared<Waits>();
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -10,22 +16,16 @@
 #include <span>
 #include <string_view>
 #include <vector>
+
 namespace fast {
 
+/// Where the library's few messages go: a function that the caller hands over. It never prints by
+/// itself.
 enum class LogLevel { debug, info, warning, error };
 /// "debug", "info", "warning" or "error". The text lives as long as the program.
 const char* name_of(LogLevel level);
 /// Called from the thread that has something to say; must not throw. Empty: silence.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
-
-// What happens in a worker, told to whoever wants to know: metrics, traces, displays.
-//
-//   struct Waits final : fast::Observer {
-//     void on_phase(const fast::PhaseEvent& event) noexcept override {
-//       if (event.phase == fast::Phase::wait) add(event.peer, event.ended - event.began);
-//     }
-//   };
-//   options.observer = std::make_shared<Waits>();
 
 /// The parts of a round, in order.
 enum class Phase {

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <vector>
+
 namespace fast {
 
 /// Where a tensor's memory is.

@@ -1,4 +1,4 @@
-// Copies batches to a device while the device trains on the previous batch.
+// Models of nn on a device. ModelSpec, flat vectors and results are those of nn::Network.
 #pragma once
 
 #include <fast/core/batch.hpp>
@@ -12,7 +12,10 @@
 #include <memory>
 #include <span>
 #include <string_view>
+
 namespace fast::cuda {
+
+// Copies batches to a device while the device trains on the previous batch.
 
 /// Pinned memory in which a loader makes batches. Each batch is copied to the device on a separate
 /// stream as soon as it is complete; take() gives the copy. Must outlive the loader and the network
@@ -35,8 +38,6 @@ class BatchStage final : public BatchMemory {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// Models of nn on a device. ModelSpec, flat vectors and results are those of nn::Network.
 
 /// Precision of a network. f32: no rounding. tf32: factors of convolutions, products and
 /// recurrences are rounded to 10 bits of mantissa. bf16: factors, values between layers and their

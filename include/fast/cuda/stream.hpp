@@ -1,4 +1,4 @@
-// Owners of resources of CUDA.
+// Queues of work of a device (streams) and marks in them (events).
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+
 namespace fast::cuda {
 
+/// Owners of resources of CUDA.
 template <void (*release)(void*)>
 struct Release {
   void operator()(void* what) const { release(what); }
@@ -50,8 +52,6 @@ class Buffer {
   std::size_t size_bytes_ = 0;
   Handle<release> data_;
 };
-
-// Queues of work of a device (streams) and marks in them (events).
 
 class Event;
 void destroy_stream(void* stream);

@@ -1,4 +1,4 @@
-// Samples in files that need not fit in memory.
+// Samples with their labels or targets, in memory or in files, shared by all who hold a copy.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,10 @@
 #include <string>
 #include <variant>
 #include <vector>
+
 namespace fast::data {
+
+// Samples in files that need not fit in memory.
 
 /// Samples that are read when they are needed. They lie in shards, one after the other: sample
 /// numbers go on from shard to shard. Several threads may read at once.
@@ -29,8 +32,6 @@ class SampleSource {
   /// Why the first of them is not; empty: none was left out.
   virtual std::string why_left_out() const { return {}; }
 };
-
-// Samples with their labels or targets, in memory or in files, shared by all who hold a copy.
 
 /// (value - mean) / stddev; one entry for all channels, or one a channel (the sample's first side).
 /// Bytes are divided by 255 first.

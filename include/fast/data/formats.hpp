@@ -1,4 +1,4 @@
-// Reader of IDX files, the format of MNIST and its kin (http://yann.lecun.com/exdb/mnist).
+// Readers of IDX, CIFAR, folders of images, CSV and NumPy files.
 #pragma once
 
 #include <fast/data/dataset.hpp>
@@ -11,7 +11,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
 namespace fast::data {
+
+// Reader of IDX files, the format of MNIST and its kin (http://yann.lecun.com/exdb/mnist).
 
 /// Reads unsigned-byte images (magic 0x00000803; sample shape 1×rows×columns) and their labels
 /// (0x00000801), each plain or gzip-compressed. Memory is taken only as the file shows that it

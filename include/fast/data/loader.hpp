@@ -1,4 +1,4 @@
-// Small random changes to training images that keep their labels.
+// Batches for training and evaluation.
 #pragma once
 
 #include <fast/core/batch.hpp>
@@ -15,7 +15,10 @@
 #include <optional>
 #include <span>
 #include <vector>
+
 namespace fast::data {
+
+// Small random changes to training images that keep their labels.
 
 /// Pad-crop-flip (He et al. 2016, arXiv 1512.03385, section 4.2).
 struct Augmentation {
@@ -28,8 +31,6 @@ struct Augmentation {
 /// Error(argument) on another shape and on a negative padding.
 void augment(std::span<float> image, const std::vector<std::int64_t>& shape,
              const Augmentation& augmentation, Rng& rng);
-
-// Batches for training and evaluation.
 
 /// Hands out normalized batches from buffers that it reuses: a batch is valid until the next one is
 /// asked for. One thread uses a loader; several loaders may share a data set.
@@ -145,8 +146,7 @@ class Loader::Epoch {
 
 inline Loader::Epoch Loader::epoch(std::size_t epoch) { return {*this, epoch}; }
 
-// Batches made ahead of their use, beside the training that uses them.
-
+/// Batches made ahead of their use, beside the training that uses them.
 struct PrefetchOptions {
   std::size_t ahead = 2;                     ///< batches; 0: each is made when it is asked for
   std::shared_ptr<BatchMemory> memory = {};  ///< that batches are made in; null: the host's own

@@ -1,5 +1,4 @@
-// How the training data is divided among workers: alike, or skewed by label as data that was
-// gathered in different places is.
+// Who trains on which samples: parts that never overlap, shuffled again in every epoch.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,11 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
 namespace fast::data {
+
+// How the training data is divided among workers: alike, or skewed by label as data that was
+// gathered in different places is.
 
 /// Even: all samples are dealt anew every epoch. Skewed: every worker keeps its own samples, whose
 /// labels are as a draw from Dirichlet(alpha) has them; the smaller alpha, the fewer labels.
@@ -33,8 +36,6 @@ Sharding sharding_from(std::string_view text);
 std::vector<std::vector<std::size_t>> dirichlet_parts(std::span<const std::int32_t> labels,
                                                       int classes, int workers, double alpha,
                                                       std::uint64_t seed);
-
-// Who trains on which samples: parts that never overlap, shuffled again in every epoch.
 
 /// One worker's part of the samples of each round, if workers have batches of different sizes. The
 /// sizes of all workers sum up to workers × WorkerPart::batch_size.
@@ -89,9 +90,8 @@ class Sampler {
 RoundShare share_of(const std::optional<RoundShare>& given, int workers, int rank,
                     std::size_t batch_size);
 
-// Divides the samples of shards among the workers. The order reads each shard from its beginning to
-// its end, but for a shuffle within windows.
-
+/// Divides the samples of shards among the workers. The order reads each shard from its beginning
+/// to its end, but for a shuffle within windows.
 struct Windows {
   std::vector<std::size_t> shards;  ///< samples of each shard
   int workers = 1;

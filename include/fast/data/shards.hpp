@@ -1,4 +1,4 @@
-// The files of a set of shards, by a pattern.
+// Shards: files of samples that are read in windows.
 #pragma once
 
 #include <fast/data/dataset.hpp>
@@ -11,7 +11,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
 namespace fast::data {
+
+// The files of a set of shards, by a pattern.
 
 /// Returns the files that a pattern names, each once, in the order of the pattern and sorted within
 /// a glob. `{000..011}` stands for the numbers of a range, with as many digits as its first one.

@@ -1,4 +1,4 @@
-// What a net of dlib learns of a batch, and what it is measured by.
+// Nets of dlib behind the adapter that the Trainer drives, header only.
 #pragma once
 
 #include <fast/backend/backend.hpp>
@@ -20,7 +20,10 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
 namespace fast::dlib {
+
+// What a net of dlib learns of a batch, and what it is measured by.
 
 /// What a net's loss layer learns of one sample.
 template <class Net>
@@ -171,8 +174,6 @@ struct Task {
             {"rmse", Measure::Form::root_of_mean, {squares, count}}};
   }
 };
-
-// Nets of dlib behind the adapter that the Trainer drives, header only.
 
 /// A net that begins with input<matrix<float>> and ends in a loss layer, one of dlib's or your own.
 /// Each of its layers has a solver (::dlib::sgd, ::dlib::adam). The task says how samples become

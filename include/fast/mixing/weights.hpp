@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <vector>
+
 namespace fast {
 
 /// Row i of W: what worker i makes of its own value and of those it reads.
@@ -25,8 +26,7 @@ MixingRow mixing_row(const Topology& topology, int worker, WeightRule rule = Wei
 std::vector<double> mixing_matrix(const Topology& topology, WeightRule rule = WeightRule::automatic,
                                   bool lazy = false);
 
-// What a mixing matrix promises: how fast a disagreement between workers shrinks.
-
+/// What a mixing matrix promises: how fast a disagreement between workers shrinks.
 struct Spectrum {
   /// 1 - ‖W - 11ᵀ/N‖₂; of a schedule 1 - ‖∏W_t - 11ᵀ/N‖^(1/period), NaN when it never repeats.
   double gap = 0;

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
 namespace fast::mpi {
 
 /// A communicator by value: a shared handle of a duplicate of the origin. Errors are exceptions:

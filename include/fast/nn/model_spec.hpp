@@ -10,6 +10,7 @@
 #include <string_view>
 #include <variant>
 #include <vector>
+
 namespace fast::nn {
 
 /// The shape of one sample: {features} for a vector, {steps, features} for a sequence, {channels,

@@ -1,11 +1,14 @@
-// Networks to simulate. Component simgrid.
+// Training runs on a simulated network, by SimGrid. Component simgrid.
 #pragma once
 
 #include <fast/simulation/workload.hpp>
 
 #include <string>
 #include <vector>
+
 namespace fast::simgrid {
+
+// Networks to simulate. Component simgrid.
 
 /// A generated network, or a file. Links are full duplex. No link is shared by all hosts.
 struct Platform {
@@ -23,8 +26,6 @@ struct Platform {
 
 /// Names for Platform::kind that are no file.
 std::vector<std::string> platform_kinds();
-
-// Training runs on a simulated network, by SimGrid. Component simgrid.
 
 struct LinkUse {
   std::string link;

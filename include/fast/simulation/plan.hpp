@@ -1,4 +1,5 @@
-// A cluster for plans: hosts, network, steps. Component simulation.
+// Which topology, staleness and codec train fastest on a cluster, by estimates. Component
+// simulation.
 #pragma once
 
 #include <fast/algorithm/algorithm.hpp>
@@ -10,7 +11,10 @@
 #include <optional>
 #include <string>
 #include <vector>
+
 namespace fast::simulation {
+
+// A cluster for plans: hosts, network, steps. Component simulation.
 
 /// docs/how-to/plan-a-cluster.md describes the file. Rates are in bytes per second, sigmas are of
 /// the logarithm.
@@ -63,9 +67,6 @@ double effective_neighbors(const Schedule& schedule, double gamma, MixingDelay d
 std::optional<double> rounds_to_consensus(const Schedule& schedule, MixingDelay delay = {},
                                           WeightRule rule = WeightRule::automatic,
                                           bool lazy = false);
-
-// Which topology, staleness and codec train fastest on a cluster, by estimates. Component
-// simulation.
 
 /// The exchanges that a plan compares.
 struct PlanOptions {

@@ -1,5 +1,4 @@
-// How long training steps take, and when workers are absent: what a simulation is given. Component
-// simulation.
+// A run to simulate, and what a simulation finds. Component simulation.
 #pragma once
 
 #include <fast/algorithm/algorithm.hpp>
@@ -12,7 +11,11 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
 namespace fast::simulation {
+
+// How long training steps take, and when workers are absent: what a simulation is given. Component
+// simulation.
 
 /// Seconds of every step, by worker and round. The same arguments give the same seconds.
 struct WorkTimes {
@@ -45,8 +48,6 @@ struct Failures {
   /// What part of the step passes before the worker fails in it; negative: it does not fail.
   double fails_after(int worker, std::int64_t round, double step_s) const;
 };
-
-// A run to simulate, and what a simulation finds. Component simulation.
 
 /// How workers exchange.
 enum class Pattern {

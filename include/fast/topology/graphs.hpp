@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <vector>
+
 namespace fast {
 
 /// What a Graph may be as well: one whose workers are grouped by host or by site.

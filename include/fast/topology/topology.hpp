@@ -1,4 +1,4 @@
-// The names of the rules that make mixing weights (fast/mixing/weights.hpp has the rules).
+// Who may talk to whom: a directed graph over the workers of a run.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
 namespace fast {
 
+/// The names of the rules that make mixing weights (fast/mixing/weights.hpp has the rules).
 enum class WeightRule {
   metropolis,       ///< W_ij = 1/(1+max(d_i,d_j)); symmetric, doubly stochastic; undirected graphs
   uniform_rows,     ///< 1/(d_i+1), d_i the in-degree; doubly stochastic on regular graphs
@@ -21,8 +23,6 @@ enum class WeightRule {
 std::string_view name(WeightRule rule) noexcept;
 /// Throws Error(argument) with the list of names on an unknown one.
 WeightRule weight_rule_by_name(std::string_view name);
-
-// Who may talk to whom: a directed graph over the workers of a run.
 
 /// What a kind of graph has to answer, in O(degree) where its rule allows. Immutable and
 /// thread-safe. Derive from it for a graph of your own; Topology checks worker numbers before it

@@ -1,4 +1,5 @@
-// Learning rates over a run.
+// Trains one replica on each worker: epochs, evaluation of the mean model, metrics, progress and a
+// summary.
 #pragma once
 
 #include <fast/backend/backend.hpp>
@@ -20,7 +21,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
 namespace fast::train {
+
+// Learning rates over a run.
 
 /// base × a factor that depends on how far the run is. Linear scaling (Goyal et al. 2017, arXiv
 /// 1706.02677): with k times the batch, take k times the base and a warm-up.
@@ -67,9 +71,6 @@ struct Balance {
 
 /// Reads such a text. Throws Error(argument) on another one and on speeds that are not positive.
 Balance balance_from(std::string_view text);
-
-// Trains one replica on each worker: epochs, evaluation of the mean model, metrics, progress and a
-// summary.
 
 /// How long steps take, to test runs with slow workers. A step that is shorter sleeps for the rest.
 struct Pace {

@@ -1,4 +1,7 @@
-// What a worker has done and where its time went.
+// One worker of a decentralized training job: a line round an existing training step.
+//
+//   fast::Worker worker(world, fast::stencil::torus2d(), parameters);
+//   for (auto& batch : batches) worker.step([&] { model.train(batch); });
 #pragma once
 
 #include <fast/algorithm/rules.hpp>
@@ -21,8 +24,10 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
 namespace fast {
 
+/// What a worker has done and where its time went.
 struct WorkerStats {
   std::int64_t rounds = 0;
   double step_s = 0;             ///< in the user's own step (between begin_round and end_round)
@@ -56,11 +61,6 @@ struct WorkerStats {
   /// larger eigenvalues than those of W. Averages then take about twice as many rounds.
   bool lazy_weights = false;
 };
-
-// One worker of a decentralized training job: a line round an existing training step.
-//
-//   fast::Worker worker(world, fast::stencil::torus2d(), parameters);
-//   for (auto& batch : batches) worker.step([&] { model.train(batch); });
 
 class Accelerator;  // made by cuda::accelerator()
 

@@ -3,6 +3,7 @@
 #include <fast/core/error.hpp>
 
 #include "algorithm/rule_entry.hpp"
+
 namespace fast::algorithm {
 namespace {
 

@@ -5,6 +5,7 @@
 #include "algorithm/averaging.hpp"
 #include "algorithm/resynchronization.hpp"
 #include "algorithm/rule_entry.hpp"
+
 namespace fast::algorithm {
 
 RuleTraits GasLoC::traits() const {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "algorithm/rule_entry.hpp"
+
 namespace fast::algorithm {
 
 RuleTraits GradientExchange::traits() {

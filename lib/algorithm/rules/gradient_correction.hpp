@@ -1,11 +1,14 @@
-// Steps added to the neighbors': what that does to each element.
+// Rules that correct the steps of workers whose data differ: what they do to each element.
 #pragma once
 
 #include <fast/algorithm/rules.hpp>
 
 #include "algorithm/averaging.hpp"
 #include "core/host_device.hpp"
+
 namespace fast::algorithm {
+
+// Steps added to the neighbors': what that does to each element.
 
 /// Memory: P of state, slots of 2P (one P for the mean model). Bytes: P a neighbor.
 /// State: where the worker stood.

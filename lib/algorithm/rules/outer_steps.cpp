@@ -5,6 +5,7 @@
 #include "algorithm/rule_entry.hpp"
 #include "algorithm/top_k.hpp"
 #include "core/numbers.hpp"
+
 namespace fast::algorithm {
 
 RuleTraits DiLoCo::traits() const {

@@ -5,6 +5,7 @@
 
 #include "algorithm/averaging.hpp"
 #include "core/host_device.hpp"
+
 namespace fast::algorithm {
 
 /// The weights from which the next local steps start: those of the outer step, or a blend of them

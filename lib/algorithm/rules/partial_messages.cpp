@@ -1,14 +1,14 @@
 #include <fast/algorithm/rules.hpp>
 
-#include <fast/core/error.hpp>
-
 #include <cmath>
+#include <fast/core/error.hpp>
 
 #include "algorithm/averaging.hpp"
 #include "algorithm/resynchronization.hpp"
 #include "algorithm/rule_entry.hpp"
 #include "algorithm/top_k.hpp"
 #include "core/numbers.hpp"
+
 namespace fast::algorithm {
 namespace {
 

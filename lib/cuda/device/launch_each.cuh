@@ -1,11 +1,14 @@
-// Starts one kernel, for the sources that nvcc compiles.
+// Kernels with one thread per place, for the sources that nvcc compiles.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstdint>
+
 namespace fast::cuda {
+
+// Starts one kernel, for the sources that nvcc compiles.
 
 /// The result of this launch only. cudaGetLastError() could give the error of an earlier call.
 template <class... Parameters, class... Arguments>
@@ -17,8 +20,6 @@ cudaError_t start(void (*kernel)(Parameters...), unsigned blocks, unsigned threa
   launch.stream = stream;
   return cudaLaunchKernelEx(&launch, kernel, arguments...);
 }
-
-// Kernels with one thread per place, for the sources that nvcc compiles.
 
 inline constexpr int place_threads = 256;
 

@@ -1,19 +1,19 @@
 #include "cuda/device/region.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/cuda/device.hpp>
 #include <fast/cuda/kernels.hpp>
 #include <fast/cuda/memory.hpp>
 #include <fast/exchange/group.hpp>
-
-#include <algorithm>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <random>
 
 #include "cuda/device/runtime.hpp"
+
 namespace fast::cuda {
 namespace {
 

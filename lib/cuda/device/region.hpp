@@ -1,4 +1,4 @@
-// Memory that other workers map is freed after all of them have left, or not at all.
+// What an exchange uses of a device: memory that the workers of a host read, work of a stream.
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -11,8 +11,10 @@
 #include <thread>
 
 #include "exchange/device/staged.hpp"
+
 namespace fast::cuda {
 
+/// Memory that other workers map is freed after all of them have left, or not at all.
 class Departures {
  public:
   /// Collective.

@@ -1,10 +1,11 @@
-// Kernels in which the threads of a block work together, for the sources that nvcc compiles.
-
 #include "cuda/device/launch_each.cuh"
 
 #include "cuda/kernels/layer_launch.hpp"
 #include "cuda/kernels/sum_elements.hpp"
+
 namespace fast::cuda {
+
+// Kernels in which the threads of a block work together, for the sources that nvcc compiles.
 
 template <class Work>
 __global__ void __launch_bounds__(block_size) run_blocks(const __grid_constant__ Work work) {

@@ -3,6 +3,7 @@
 
 #include "cuda/layers/shared.hpp"
 #include "cuda/network/library_works.hpp"
+
 namespace fast::cuda {
 
 template <class V>
@@ -66,8 +67,7 @@ struct GpuPart<nn::Conv1d> {
   }
 };
 
-// Convolutions of images on GPUs.
-
+/// Convolutions of images on GPUs.
 template <>
 struct GpuPart<nn::Conv2d> {
   template <class V>

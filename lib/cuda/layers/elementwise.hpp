@@ -3,6 +3,7 @@
 
 #include "cuda/layers/shared.hpp"
 #include "nn/layers/function.hpp"
+
 namespace fast::cuda {
 
 /// y = f(x).
@@ -68,8 +69,7 @@ struct GpuPart<Spec> {
   }
 };
 
-// ReLU on GPUs.
-
+/// ReLU on GPUs.
 template <>
 struct GpuPart<nn::Relu> {
   template <class V>

@@ -1,9 +1,12 @@
-// Group normalization, as in layer_elements.hpp. One thread processes a place.
+// Group normalization on GPUs.
 #pragma once
 
 #include "cuda/kernels/layer_elements.hpp"
 #include "cuda/layers/shared.hpp"
+
 namespace fast::cuda {
+
+// Group normalization, as in layer_elements.hpp. One thread processes a place.
 
 /// The mean of each channel of a sample, and the sum of squared differences from it.
 template <class V>
@@ -147,8 +150,6 @@ struct GroupNormalizeGradients {
     put(reciprocal[g] * (grad - alone[g] - normal * times[g]), dx, e);
   }
 };
-
-// Group normalization on GPUs.
 
 template <>
 struct GpuPart<nn::GroupNorm> {

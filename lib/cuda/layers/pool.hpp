@@ -1,9 +1,11 @@
-// Max pooling on GPUs.
+// Pooling on GPUs.
 #pragma once
 
 #include "cuda/layers/shared.hpp"
+
 namespace fast::cuda {
 
+/// Max pooling on GPUs.
 struct PoolShape {
   Index samples, height, width, channels, out_height, out_width, size, stride, padding;
   /// Begin and end of the part of a window inside a side.

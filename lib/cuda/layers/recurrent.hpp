@@ -3,6 +3,7 @@
 
 #include "cuda/layers/shared.hpp"
 #include "cuda/network/library_works.hpp"
+
 namespace fast::cuda {
 
 template <class V>
@@ -31,8 +32,7 @@ Made<V> add_recurrence(Builder<V>& build, const RecurrentShape& shape, bool ever
   return {y, backward, true};
 }
 
-// LSTMs on GPUs.
-
+/// LSTMs on GPUs.
 template <>
 struct GpuPart<nn::Lstm> {
   template <class V>
@@ -48,8 +48,7 @@ struct GpuPart<nn::Lstm> {
   }
 };
 
-// GRUs on GPUs.
-
+/// GRUs on GPUs.
 template <>
 struct GpuPart<nn::Gru> {
   template <class V>

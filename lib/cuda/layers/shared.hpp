@@ -1,4 +1,4 @@
-// The part of a layer for GPUs: a specialization for each type of specification.
+// Works that the parts of several layers add.
 #pragma once
 
 #include <fast/core/element.hpp>
@@ -13,7 +13,10 @@
 
 #include "cuda/kernels/layer_elements.hpp"
 #include "cuda/kernels/sum_elements.hpp"
+
 namespace fast::cuda {
+
+// The part of a layer for GPUs: a specialization for each type of specification.
 
 using nn::Shape;
 
@@ -74,8 +77,6 @@ template <class Spec>
 concept HasGpuPart = requires {
   sizeof(GpuPart<Spec>);
 };
-
-// Works that the parts of several layers add.
 
 inline Index elements_of(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());

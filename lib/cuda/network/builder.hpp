@@ -1,4 +1,4 @@
-// Memory for the values of a program. Works reuse the memory of earlier works.
+// Turns the layers of a model into works, in order, and then their gradients in reverse order.
 #pragma once
 
 #include <fast/core/error.hpp>
@@ -13,7 +13,10 @@
 
 #include "cuda/layers/shared.hpp"
 #include "cuda/network/program.hpp"
+
 namespace fast::cuda {
+
+// Memory for the values of a program. Works reuse the memory of earlier works.
 
 /// Works run in the order in which they were added. Memory is therefore free for reuse as soon as,
 /// while the program is built, no value refers to it.
@@ -45,8 +48,6 @@ class ProgramMemory {
   std::function<std::byte*(std::size_t)> allocate_;
   std::shared_ptr<Free> free_;
 };
-
-// Turns the layers of a model into works, in order, and then their gradients in reverse order.
 
 /// Throws Error(argument) unless layer `Spec` has a part.
 template <class Spec>

@@ -1,5 +1,4 @@
-// Works before and after recurrent layers of cuDNN: weights in the orders of nn and cuDNN, and the
-// last step of sequences [sample][step][feature].
+// Works that libraries of CUDA run.
 #pragma once
 
 #include <fast/core/element.hpp>
@@ -7,7 +6,11 @@
 #include <type_traits>
 
 #include "cuda/kernels/layer_elements.hpp"
+
 namespace fast::cuda {
+
+// Works before and after recurrent layers of cuDNN: weights in the orders of nn and cuDNN, and the
+// last step of sequences [sample][step][feature].
 
 /// The offsets of the matrices and biases of the gates in the weight space of cuDNN, in elements.
 /// Gates are i, f, g, o of an LSTM and r, z, n of a GRU, in nn as in cuDNN. Matrices are row-major,
@@ -82,8 +85,6 @@ struct SpreadLast {
     sequences[e] = kept ? last[sample * features + e % features] : V{};
   }
 };
-
-// Works that libraries of CUDA run.
 
 /// Shapes of a convolution with zero padding. Filters are [filters][kernel rows][kernel][channels].
 /// All three tensors lie at multiples of 16 bytes if the memory of the model does.

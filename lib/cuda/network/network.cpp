@@ -1,13 +1,10 @@
-// Runs the works of a program on a device.
-
 #include <fast/cuda/memory.hpp>
 
+#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/cuda/device.hpp>
 #include <fast/cuda/network.hpp>
 #include <fast/cuda/stream.hpp>
-
-#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -22,7 +19,10 @@
 #include "cuda/network/recurrence.hpp"
 #include "cuda/network/replay.hpp"
 #include "nn/checks.hpp"
+
 namespace fast::cuda {
+
+// Runs the works of a program on a device.
 
 void destroy_graph(void* graph);
 /// Captured works, ready to be launched.

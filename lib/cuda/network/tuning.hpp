@@ -1,10 +1,13 @@
-// Measures the time of work on a device.
+// The choice of the fastest of several candidates.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <optional>
+
 namespace fast::cuda {
+
+// Measures the time of work on a device.
 
 /// Enqueues work on a stream.
 using TimedWork = std::function<void(void* workspace, void* stream)>;
@@ -16,8 +19,6 @@ using TimedWork = std::function<void(void* workspace, void* stream)>;
 /// only. Some ways to compute a convolution take a hundred times as long as the best.
 std::optional<double> time_ms(std::size_t workspace_bytes, const TimedWork& work,
                               std::optional<double> rival_ms);
-
-// The choice of the fastest of several candidates.
 
 /// The number of candidates to measure.
 inline constexpr std::size_t most_tuned = 8;

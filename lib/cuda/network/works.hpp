@@ -1,4 +1,4 @@
-// The loss, as in layer_elements.hpp. A block of threads processes a sample.
+// All works of programs: those of libraries and those of the parts of layers.
 #pragma once
 
 #include <fast/nn/loss.hpp>
@@ -6,9 +6,26 @@
 #include <variant>
 
 #include "cuda/kernels/sum_elements.hpp"
+#include "cuda/layers/batch_norm.hpp"
+#include "cuda/layers/convolution.hpp"
+#include "cuda/layers/dense.hpp"
+#include "cuda/layers/dropout.hpp"
 #include "cuda/layers/elementwise.hpp"
+#include "cuda/layers/embedding.hpp"
+#include "cuda/layers/flatten.hpp"
+#include "cuda/layers/group_norm.hpp"
+#include "cuda/layers/layer_norm.hpp"
+#include "cuda/layers/pool.hpp"
+#include "cuda/layers/recurrent.hpp"
+#include "cuda/layers/residual.hpp"
 #include "cuda/network/library_works.hpp"
+#include "nn/layers/gelu.hpp"
+#include "nn/layers/silu.hpp"
+#include "nn/noise.hpp"
+
 namespace fast::cuda {
+
+// The loss, as in layer_elements.hpp. A block of threads processes a sample.
 
 /// For the logits of each thread: the largest one (the first of equals), and the sum of
 /// exponentials relative to it.
@@ -105,27 +122,6 @@ struct TargetLoss {
     if (grads != nullptr) put(slope / static_cast<float>(count), grads, e);
   }
 };
-
-}  // namespace fast::cuda
-
-// All works of programs: those of libraries and those of the parts of layers.
-// The parts of all layers, and the functions of those that are elementwise.
-#include "cuda/layers/batch_norm.hpp"
-#include "cuda/layers/convolution.hpp"
-#include "cuda/layers/dense.hpp"
-#include "cuda/layers/dropout.hpp"
-#include "cuda/layers/embedding.hpp"
-#include "cuda/layers/flatten.hpp"
-#include "cuda/layers/group_norm.hpp"
-#include "cuda/layers/layer_norm.hpp"
-#include "cuda/layers/pool.hpp"
-#include "cuda/layers/recurrent.hpp"
-#include "cuda/layers/residual.hpp"
-#include "nn/layers/gelu.hpp"
-#include "nn/layers/silu.hpp"
-#include "nn/noise.hpp"
-
-namespace fast::cuda {
 
 template <class Done, class... Rest>
 struct Distinct;

@@ -2,6 +2,7 @@
 
 #include <fast/core/error.hpp>
 #include <fstream>
+
 #include "core/message.hpp"
 
 namespace fast::data {

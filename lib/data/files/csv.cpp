@@ -8,8 +8,8 @@
 #include <optional>
 #include <set>
 #include <utility>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "data/files/classes.hpp"
 #include "data/files/contents.hpp"
 #include "data/files/csv_table.hpp"

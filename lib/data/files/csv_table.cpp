@@ -1,16 +1,16 @@
 #include "data/files/csv_table.hpp"
 
-#include <fast/core/error.hpp>
-#include "core/message.hpp"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <fast/core/error.hpp>
 #include <utility>
 
+#include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/text.hpp"
+
 namespace fast::data {
 namespace {
 

@@ -1,4 +1,4 @@
-// Records of a text of comma-separated values (RFC 4180).
+// The chosen columns of a CSV text, as numbers and texts.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,10 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
 namespace fast::data {
+
+// Records of a text of comma-separated values (RFC 4180).
 
 /// Fields may be quoted; a quoted field may hold commas, line ends and doubled quotes. Lines end
 /// with LF or CRLF. Empty lines are skipped, as is a byte order mark.
@@ -38,8 +41,6 @@ class CsvReader {
   std::size_t at_ = 0;
   std::size_t line_ = 0, next_line_ = 1;
 };
-
-// The chosen columns of a CSV text, as numbers and texts.
 
 /// Which columns of a table are wanted.
 struct CsvColumns {

@@ -4,8 +4,8 @@
 #include <array>
 #include <fast/core/error.hpp>
 #include <utility>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/text.hpp"
 
 namespace fast::data {

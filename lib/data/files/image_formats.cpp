@@ -3,12 +3,17 @@
 #include <png.h>
 #include <webp/decode.h>
 
+#include <algorithm>
 #include <array>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 #include <vector>
+
+// After cstdio, which it needs.
+#include <jpeglib.h>
+
 namespace fast::data {
 namespace {
 
@@ -87,14 +92,6 @@ Image decode_png(std::string_view bytes, const std::string& name) {
   return image;
 }
 
-}  // namespace fast::data
-
-// After cstdio, which it needs.
-#include <jpeglib.h>
-
-#include <algorithm>
-
-namespace fast::data {
 namespace {
 
 /// libjpeg returns from its functions by a jump when it cannot go on.

@@ -11,6 +11,7 @@
 #include <fast/core/error.hpp>
 #include <limits>
 #include <type_traits>
+
 #include "core/message.hpp"
 
 namespace fast::data {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <variant>
 #include <vector>
+
 namespace fast::data {
 
 struct NpyArray {

@@ -1,25 +1,25 @@
 #include "data/files/npy.hpp"
 
-#include <fast/core/error.hpp>
-#include <fast/data/formats.hpp>
-#include "core/message.hpp"
-
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/data/formats.hpp>
 #include <functional>
 #include <type_traits>
 #include <utility>
 
+#include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/text.hpp"
 #include "data/files/classes.hpp"
 #include "data/files/contents.hpp"
 #include "data/files/split.hpp"
 #include "data/files/zip.hpp"
+
 namespace fast::data {
 namespace {
 

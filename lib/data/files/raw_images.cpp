@@ -1,16 +1,17 @@
-#include <fast/core/error.hpp>
-#include <fast/data/formats.hpp>
-#include "core/message.hpp"
-
 #include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/data/formats.hpp>
 #include <fstream>
 #include <limits>
 #include <memory>
 #include <string_view>
+
+#include "core/message.hpp"
+
 namespace fast::data {
 namespace {
 

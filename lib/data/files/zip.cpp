@@ -6,6 +6,7 @@
 #include <fast/core/error.hpp>
 #include <limits>
 #include <utility>
+
 #include "core/message.hpp"
 
 namespace fast::data {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fast/core/error.hpp>
+
 #include "core/message.hpp"
 
 namespace fast::data {

@@ -1,17 +1,17 @@
+#include <algorithm>
+#include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/data/shards.hpp>
-#include "core/message.hpp"
-
-#include <algorithm>
-#include <cstring>
 #include <memory>
 #include <utility>
 
+#include "core/message.hpp"
 #include "core/whole_file.hpp"
 #include "data/channel_sums.hpp"
 #include "data/shards/packed_shard.hpp"
 #include "data/shards/shard_positions.hpp"
+
 namespace fast::data {
 namespace {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <fast/core/error.hpp>
 #include <set>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/text.hpp"
 
 namespace fast::data {

@@ -6,6 +6,7 @@
 #include <fast/core/error.hpp>
 #include <optional>
 #include <utility>
+
 #include "core/message.hpp"
 
 namespace fast::data {

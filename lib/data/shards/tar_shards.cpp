@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/text.hpp"
 #include "data/files/classes.hpp"
 #include "data/files/csv_table.hpp"

@@ -3,8 +3,8 @@
 #include <fast/core/error.hpp>
 #include <fast/exchange/measured_links.hpp>
 #include <optional>
-#include "core/host.hpp"
 
+#include "core/host.hpp"
 #include "exchange/links/link_measurement.hpp"
 #include "exchange/links/mpi_trials.hpp"
 #include "mpi/impl.hpp"

@@ -4,6 +4,7 @@
 // accumulate).
 
 #include "nn/kernels/vector.hpp"
+
 namespace fast::nn {
 namespace {
 

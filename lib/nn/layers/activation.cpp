@@ -3,6 +3,7 @@
 #include "nn/layers/elementwise.hpp"
 #include "nn/layers/gelu.hpp"
 #include "nn/onnx/graph.hpp"
+
 namespace fast::nn {
 namespace {
 

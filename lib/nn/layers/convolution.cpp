@@ -1,5 +1,3 @@
-// What convolutions have in common.
-
 #include "nn/layers/layer_entry.hpp"
 
 #include <algorithm>
@@ -7,7 +5,10 @@
 #include "nn/inventory.hpp"
 #include "nn/onnx/graph.hpp"
 #include "nn/shape.hpp"
+
 namespace fast::nn {
+
+// What convolutions have in common.
 
 /// The common part of their rows. A layer adds `prefix`, `describe`, `output`, `list_tensors` and
 /// `make`.

@@ -1,4 +1,5 @@
-// The keys of a layer in a model file.
+// The registry of layers. Each kind of layer has a source in this folder, which ends with its row.
+// The name of the row stands here and in registry.cpp.
 #pragma once
 
 #include <fast/nn/model_spec.hpp>
@@ -10,7 +11,10 @@
 #include <variant>
 
 #include "nn/layer.hpp"
+
 namespace fast::nn {
+
+// The keys of a layer in a model file.
 
 /// A row calls it for each key of its layer, in the order of the documentation. A reader of model
 /// files sets the values; keys that may be left out keep theirs.
@@ -26,9 +30,6 @@ class Keys {
   /// A list of layers that begins at the input of this layer.
   virtual void layers(const char* key, std::vector<LayerSpec>& value) = 0;
 };
-
-// The registry of layers. Each kind of layer has a source in this folder, which ends with its row.
-// The name of the row stands here and in registry.cpp.
 
 class Inventory;
 class OnnxGraph;

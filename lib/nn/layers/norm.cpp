@@ -6,6 +6,7 @@
 #include "nn/layers/layer_entry.hpp"
 #include "nn/onnx/graph.hpp"
 #include "nn/shape.hpp"
+
 namespace fast::nn {
 namespace {
 

@@ -1,12 +1,13 @@
-// What pooling layers have in common.
-
 #include "nn/layers/layer_entry.hpp"
 
 #include <algorithm>
 
 #include "nn/onnx/graph.hpp"
 #include "nn/shape.hpp"
+
 namespace fast::nn {
+
+// What pooling layers have in common.
 
 /// The common part of their rows. A layer adds `describe`, `make` and `to_onnx`.
 template <class S>

@@ -1,5 +1,3 @@
-// What recurrent layers have in common.
-
 #include "nn/inventory.hpp"
 
 #include <algorithm>
@@ -9,7 +7,10 @@
 #include "nn/layers/layer_entry.hpp"
 #include "nn/onnx/graph.hpp"
 #include "nn/shape.hpp"
+
 namespace fast::nn {
+
+// What recurrent layers have in common.
 
 /// The common part of their rows. A layer adds `prefix`, `describe` and `list_tensors`.
 template <class Spec, template <class> class OnCpu, std::int64_t gates_of_unit>

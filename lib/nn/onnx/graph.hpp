@@ -1,4 +1,4 @@
-// The parts of an ONNX file: messages of protocol buffers.
+// The nodes and tensors of a model in an ONNX file.
 #pragma once
 
 #include <fast/core/tensor_view.hpp>
@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "nn/inventory.hpp"
+
 namespace fast::nn::onnx {
+
+// The parts of an ONNX file: messages of protocol buffers.
 
 inline constexpr int operator_set = 15, ir_version = 8;
 
@@ -71,7 +74,6 @@ inline std::vector<Message> window(std::int64_t size, std::int64_t stride, std::
 
 }  // namespace fast::nn::onnx
 
-// The nodes and tensors of a model in an ONNX file.
 namespace fast::nn {
 
 /// Builds the graph from the nodes of each layer. Tensors have the names of nn::parameters() and

@@ -1,10 +1,10 @@
+#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/core/version.hpp>
 #include <fast/nn/onnx.hpp>
 
-#include <algorithm>
-
 #include "nn/onnx/graph.hpp"
+
 namespace fast::nn {
 namespace {
 

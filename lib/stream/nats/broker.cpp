@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <future>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "stream/nats/sink.hpp"
 #include "stream/nats/source.hpp"
 

@@ -1,6 +1,7 @@
 #include "stream/nats/connection.hpp"
 
 #include <fast/core/error.hpp>
+
 #include "core/message.hpp"
 
 namespace fast::stream {

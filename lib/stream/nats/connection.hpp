@@ -1,4 +1,4 @@
-// The client library's objects, owned; its errors as text.
+// A connection to a NATS server that comes back by itself.
 #pragma once
 
 #include <nats/nats.h>
@@ -11,8 +11,10 @@
 #include <string>
 
 #include "stream/broker.hpp"
+
 namespace fast::stream {
 
+/// The client library's objects, owned; its errors as text.
 template <auto destroy>
 struct Destroys {
   template <class T>
@@ -36,8 +38,6 @@ inline std::string text_of(natsStatus status) {
   if (last == status && detail != nullptr && *detail != '\0') return detail;
   return natsStatus_GetText(status);
 }
-
-// A connection to a NATS server that comes back by itself.
 
 class Connection {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
+
 #include "core/message.hpp"
 
 namespace fast::stream {

@@ -1,13 +1,13 @@
 #include "stream/nats/source.hpp"
 
-#include <fast/core/error.hpp>
-#include "core/message.hpp"
-
 #include <algorithm>
+#include <fast/core/error.hpp>
 #include <thread>
 #include <utility>
 
+#include "core/message.hpp"
 #include "stream/nats/connection.hpp"
+
 namespace fast::stream {
 namespace {
 

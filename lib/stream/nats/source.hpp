@@ -1,4 +1,4 @@
-// Messages of a stream by their numbers.
+// Messages of a durable pull consumer.
 #pragma once
 
 #include <atomic>
@@ -6,8 +6,10 @@
 #include <mutex>
 
 #include "stream/nats/connection.hpp"
+
 namespace fast::stream {
 
+/// Messages of a stream by their numbers.
 class NatsReader final : public Reader {
  public:
   /// `stream` has the subject.
@@ -48,8 +50,6 @@ class NatsReader final : public Reader {
   Connection::Clock::time_point asked_at_{};
   std::optional<Connection::Clock::time_point> hidden_since_;  ///< by a server in reach
 };
-
-// Messages of a durable pull consumer.
 
 class NatsSource final : public Source {
  public:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "train/run/training_cursor.hpp"
+
 namespace fast::train {
 
 void SpeedMeter::add(double seconds, std::size_t samples) {

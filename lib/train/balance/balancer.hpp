@@ -1,4 +1,5 @@
-// How long a worker takes for a sample.
+// Keeps the workers of a run balanced: measures this worker's speed, and divides batches anew when
+// the workers have agreed on other shares.
 #pragma once
 
 #include <fast/train/safetensors.hpp>
@@ -12,7 +13,10 @@
 #include "train/run/replica.hpp"
 #include "train/run/training_batches.hpp"
 #include "train/run/training_setup.hpp"
+
 namespace fast::train {
+
+// How long a worker takes for a sample.
 
 /// The median over the first rounds: a pause in some of them does not count.
 class SpeedMeter {
@@ -29,9 +33,6 @@ class SpeedMeter {
   std::size_t rounds_;
   std::vector<double> of_rounds_;  ///< seconds per sample
 };
-
-// Keeps the workers of a run balanced: measures this worker's speed, and divides batches anew when
-// the workers have agreed on other shares.
 
 class Balancer {
  public:

@@ -1,11 +1,11 @@
 // Reading checkpoints.
 #include <fast/core/error.hpp>
 #include <fast/train/checkpoint.hpp>
-#include "core/message.hpp"
 
 #include <algorithm>
 #include <cstring>
 
+#include "core/message.hpp"
 #include "core/whole_file.hpp"
 #include "train/checkpoint/manifest.hpp"
 

@@ -3,8 +3,8 @@
 #include <fast/core/error.hpp>
 #include <fast/mixing/kernels.hpp>
 #include <fast/train/checkpoint.hpp>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "core/serial_executor.hpp"
 #include "core/whole_file.hpp"
 #include "train/checkpoint/manifest.hpp"

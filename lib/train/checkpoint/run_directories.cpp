@@ -1,7 +1,5 @@
 #include "train/checkpoint/run_directories.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/file.h>
@@ -17,6 +15,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <fast/core/error.hpp>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -28,6 +27,7 @@
 
 #include "core/whole_file.hpp"
 #include "train/checkpoint/manifest.hpp"
+
 namespace fast::train {
 namespace {
 

@@ -1,4 +1,14 @@
-// Whether other runs write to a directory now.
+// The directories that a run writes to: which run they belong to, and what may be removed there.
+//
+//   OUT/run.json                   the run's number, which is random
+//   OUT/metrics/3.jsonl            metrics of worker 3
+//   OUT/metrics.jsonl              those of all workers, by time; written at the end
+//   OUT/logs/3.log                 what worker 3 has to say
+//   OUT/mean-model.safetensors
+//   OUT/config.toml                its options; config-2.toml when it was resumed, and so on
+//   OUT/traces/, OUT/tensorboard/  what observers have written
+//   CHECKPOINTS/run.json           the same number
+//   CHECKPOINTS/round-.../...      see <fast/train/checkpoint.hpp>
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -6,7 +16,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+
 namespace fast::train {
+
+// Whether other runs write to a directory now.
 
 /// The mark of a worker on a directory to which it writes. The system removes it when the process
 /// ends, also if it is killed. On file systems whose marks could outlive a lost host (NFS and
@@ -27,18 +40,6 @@ class DirectoryLock {
   std::filesystem::path directory_;
   int descriptor_ = -1;  ///< -1: there is no mark
 };
-
-// The directories that a run writes to: which run they belong to, and what may be removed there.
-//
-//   OUT/run.json                   the run's number, which is random
-//   OUT/metrics/3.jsonl            metrics of worker 3
-//   OUT/metrics.jsonl              those of all workers, by time; written at the end
-//   OUT/logs/3.log                 what worker 3 has to say
-//   OUT/mean-model.safetensors
-//   OUT/config.toml                its options; config-2.toml when it was resumed, and so on
-//   OUT/traces/, OUT/tensorboard/  what observers have written
-//   CHECKPOINTS/run.json           the same number
-//   CHECKPOINTS/round-.../...      see <fast/train/checkpoint.hpp>
 
 /// Where a run writes, and what it resumes from.
 struct RunDirectories {

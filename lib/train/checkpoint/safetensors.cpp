@@ -1,7 +1,6 @@
 #include <fast/core/error.hpp>
 #include <fast/train/checkpoint.hpp>
 #include <fast/train/safetensors.hpp>
-#include "core/message.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "core/message.hpp"
 #include "core/whole_file.hpp"
 
 namespace fast::train {

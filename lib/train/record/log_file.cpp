@@ -6,8 +6,8 @@
 #include <cstring>
 #include <ctime>
 #include <fast/core/error.hpp>
-#include "core/message.hpp"
 
+#include "core/message.hpp"
 #include "train/checkpoint/run_directories.hpp"
 
 namespace fast::train {

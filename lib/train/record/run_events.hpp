@@ -1,4 +1,4 @@
-// Events of a Worker in the rounds of its run.
+// What a run tells its observer. Without one, nothing is done.
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -11,7 +11,10 @@
 #include <utility>
 
 #include "train/run/training_setup.hpp"
+
 namespace fast::train {
+
+// Events of a Worker in the rounds of its run.
 
 /// Tells observers what a Worker tells, with rounds as the run counts them: a Worker may count from
 /// 0 in a run that was resumed.
@@ -47,8 +50,6 @@ class CountedRounds final : public Observer {
   std::atomic<Observer*> added_{nullptr};  ///< second_, for the Worker's threads
   std::atomic<std::int64_t> before_{0};
 };
-
-// What a run tells its observer. Without one, nothing is done.
 
 class RunEvents {
  public:

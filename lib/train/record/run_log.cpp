@@ -1,7 +1,5 @@
 #include "train/record/run_log.hpp"
 
-#include "core/host.hpp"
-
 #include <fmt/ranges.h>
 #include <unistd.h>
 
@@ -11,7 +9,9 @@
 #include <set>
 #include <utility>
 
+#include "core/host.hpp"
 #include "core/message.hpp"
+
 namespace fast::train {
 namespace {
 

@@ -1,4 +1,5 @@
-// What a run is, for its first line of metrics.
+// What a run reports while it trains: a table and a progress bar for people, lines of metrics for
+// programs.
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -16,7 +17,10 @@
 #include "train/run/replica.hpp"
 #include "train/run/training_cursor.hpp"
 #include "train/run/training_setup.hpp"
+
 namespace fast::train {
+
+// What a run is, for its first line of metrics.
 
 /// Rounds that had been made when this program began; 0: none, or the run was not resumed.
 struct MadeBefore {
@@ -31,9 +35,6 @@ std::vector<Metric> start_facts(const RunPlan& plan, const Replica& replica,
 /// The workers that a worker reads in the first period of the schedule, sorted; of a schedule that
 /// never repeats, in its first round.
 std::vector<int> neighbors_of(const Schedule& schedule, int worker);
-
-// What a run reports while it trains: a table and a progress bar for people, lines of metrics for
-// programs.
 
 class RunLog {
  public:

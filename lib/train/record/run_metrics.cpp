@@ -1,13 +1,13 @@
 #include "train/record/run_metrics.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <algorithm>
+#include <fast/core/error.hpp>
 #include <iterator>
 #include <limits>
 #include <utility>
 
 #include "mpi/launcher.hpp"
+
 namespace fast::train {
 
 double RoundFigures::age_mean() const {

@@ -1,4 +1,4 @@
-// What a worker's training steps of an epoch add up to.
+// The lines of metrics of a worker: what it was told by the run, and what happened in its rounds.
 #pragma once
 
 #include <fast/core/observer.hpp>
@@ -14,8 +14,10 @@
 #include <string>
 #include <thread>
 #include <vector>
+
 namespace fast::train {
 
+/// What a worker's training steps of an epoch add up to.
 class EpochSums {
  public:
   /// A step on so many samples. `correct`: how many of them the model got right, if that is known.
@@ -47,9 +49,8 @@ class EpochSums {
   std::optional<std::size_t> correct_;
 };
 
-// What a worker's rounds consisted of: seconds of each phase, waits for each worker, ages of what
-// was read.
-
+/// What a worker's rounds consisted of: seconds of each phase, waits for each worker, ages of what
+/// was read.
 struct RoundFigures {
   double step_s = 0;
   double publish_s = 0;         ///< without waits for readers
@@ -83,8 +84,6 @@ class RoundTally {
   std::thread::id rounds_;   ///< the thread that makes rounds
   double peers_wait_s_ = 0;  ///< of that thread, within the phase that has not ended
 };
-
-// The lines of metrics of a worker: what it was told by the run, and what happened in its rounds.
 
 /// How far a worker is.
 struct RunFigures {

@@ -5,9 +5,10 @@
 #include <fast/core/measure.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/train/summary.hpp>
-#include "train/overview.hpp"
 
 #include <vector>
+
+#include "train/overview.hpp"
 
 namespace fast::train {
 

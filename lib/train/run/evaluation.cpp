@@ -1,10 +1,9 @@
 #include "train/run/evaluation.hpp"
 
-#include <fast/data/loader.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fast/data/loader.hpp>
 #include <string_view>
 #include <utility>
 

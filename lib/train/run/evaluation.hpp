@@ -1,4 +1,4 @@
-// Tests models on samples: the replica itself, or another model in its place.
+// Tests models on samples, and keeps the best one.
 #pragma once
 
 #include <fast/backend/backend.hpp>
@@ -16,7 +16,10 @@
 
 #include "train/run/replica.hpp"
 #include "train/run/training_setup.hpp"
+
 namespace fast::train {
+
+// Tests models on samples: the replica itself, or another model in its place.
 
 /// Sums over the samples that can be read.
 struct Tested : Evaluation {

@@ -1,17 +1,17 @@
 #include "train/run/replica.hpp"
 
-#include <fast/core/error.hpp>
-#include <fast/core/memory.hpp>
-#include <fast/worker/closing.hpp>
-
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
+#include <fast/worker/closing.hpp>
 #include <set>
 #include <utility>
 
 #include "combine/moving_average.hpp"
+
 namespace fast::train {
 
 void release_pages(const std::vector<TensorView>& tensors) {

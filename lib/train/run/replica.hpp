@@ -1,4 +1,4 @@
-// The memory of a model that nobody trains yet.
+// A worker's model in a run: the Worker that averages it, and its models in host memory.
 #pragma once
 
 #include <fast/core/memory.hpp>
@@ -14,7 +14,10 @@
 #include "train/run/training_setup.hpp"
 #include "train/run/training_step.hpp"
 #include "train/run/weight_storage.hpp"
+
 namespace fast::train {
+
+// The memory of a model that nobody trains yet.
 
 /// Gives the whole pages of these tensors, in private host memory, back to the system. Afterwards
 /// their elements are undefined; writing to them takes pages again.
@@ -49,8 +52,6 @@ class Ema {
   std::shared_ptr<std::byte> on_device_;
   double steps_ = 0;
 };
-
-// A worker's model in a run: the Worker that averages it, and its models in host memory.
 
 /// Models are packed in one vector each, as layout() has it.
 class Replica {

@@ -1,9 +1,8 @@
 #include "train/run/resume.hpp"
 
-#include <fast/core/error.hpp>
-
 #include <algorithm>
 #include <cstring>
+#include <fast/core/error.hpp>
 #include <numeric>
 #include <sstream>
 #include <string>

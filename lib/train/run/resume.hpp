@@ -1,4 +1,4 @@
-// Where a run on a stream begins.
+// How a run continues from a checkpoint of as many workers, or of another number.
 #pragma once
 
 #include <fast/train/checkpoint.hpp>
@@ -11,14 +11,15 @@
 #include "train/run/checkpoint_state.hpp"
 #include "train/run/training_cursor.hpp"
 #include "train/run/training_setup.hpp"
+
 namespace fast::train {
+
+// Where a run on a stream begins.
 
 /// Collective. With the first sample of the stream; of a run that resumes, with the sample after
 /// those of the checkpoint, or the first one after it that the stream still has. All workers take
 /// worker 0's place. Throws Error(data) when the stream does not reach that place.
 void begin_stream(const RunPlan& plan, const TrainingCursor& position, data::StreamOrder& order);
-
-// How a run continues from a checkpoint of as many workers, or of another number.
 
 /// Worker `rank` of `workers` takes these workers' files: a group of them, or one that several
 /// take.

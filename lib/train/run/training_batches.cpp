@@ -1,13 +1,13 @@
 #include "train/run/training_batches.hpp"
 
-#include <fast/topology/topology.hpp>
-
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fast/topology/topology.hpp>
 #include <utility>
 
 #include "worker/start/startup.hpp"
+
 namespace fast::train {
 namespace {
 

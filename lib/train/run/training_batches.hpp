@@ -1,4 +1,4 @@
-// Which samples a worker trains on, also when other workers are gone.
+// The batches that a worker trains on.
 #pragma once
 
 #include <fast/core/observer.hpp>
@@ -16,7 +16,10 @@
 #include <vector>
 
 #include "train/run/training_setup.hpp"
+
 namespace fast::train {
+
+// Which samples a worker trains on, also when other workers are gone.
 
 /// The samples of worker `rank` when the workers in `gone` are gone: its own samples of `parts`,
 /// and its part of theirs. The living workers that read a gone worker in some round divide its
@@ -60,8 +63,6 @@ class PartPlan {
   std::map<int, std::int64_t> missed_;  ///< by neighbor: the last such round
   std::set<int> taken_from_;            ///< whose samples have been shared out
 };
-
-// The batches that a worker trains on.
 
 /// Made ahead by a thread when the options say so, of the samples that PartPlan gives the worker.
 class TrainingBatches {

@@ -5,11 +5,11 @@
 #include <fast/core/error.hpp>
 #include <fast/mixing/check.hpp>
 #include <fast/worker/rotating_arena.hpp>
-#include "worker/start/requirements.hpp"
 
 #include "data/files/split.hpp"
 #include "exchange/open_coordinator.hpp"
 #include "train/options/rows.hpp"
+#include "worker/start/requirements.hpp"
 
 namespace fast::train {
 namespace {

@@ -7,12 +7,12 @@
 #include <fast/train/model_metadata.hpp>
 #include <fast/train/trainer.hpp>
 #include <fast/worker/worker.hpp>
-#include "train/overview.hpp"
 
 #include <memory>
 
 #include "membership/members.hpp"
 #include "train/balance/shares.hpp"
+#include "train/overview.hpp"
 
 namespace fast::train {
 

@@ -3,6 +3,7 @@
 #include <fast/worker/rotating_arena.hpp>
 
 #include "train/run/training_setup.hpp"
+
 namespace fast::train {
 namespace {
 

@@ -1,16 +1,13 @@
-// How workers reach each other some or all of whose tensors are on devices.
-
 #include "worker/start/link_builder.hpp"
-
-#include <fast/core/error.hpp>
-#include <fast/core/random.hpp>
-#include <fast/mpi/environment.hpp>
-#include <fast/worker/worker.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
+#include <fast/mpi/environment.hpp>
+#include <fast/worker/worker.hpp>
 
 #include "combine/accelerator.hpp"
 #include "combine/device_mixer.hpp"
@@ -21,14 +18,10 @@
 #include "exchange/seats/seated_link.hpp"
 #include "mpi/launcher.hpp"
 #include "worker/start/startup.hpp"
+
 namespace fast::worker {
 
-/// Collective. As Group::open() for payloads of that shape, whose vector 0, where `plain`, is the
-/// weights as they are, unless those are beside it. Where all workers are on devices, messages stay
-/// there as far as they read each other's: on one host as their accelerators say, between hosts by
-/// an MPI that says it can, which is proved first.
-Link open_link(const Group& group, const PayloadShape& shape, bool plain, EdgePlan plan,
-               ExchangeOptions exchange, const std::shared_ptr<Accelerator>& accelerator);
+// How workers reach each other some or all of whose tensors are on devices.
 
 namespace {
 
@@ -191,8 +184,10 @@ class DeviceLink {
   DeviceRegion region_;
 };
 
-}  // namespace
-
+/// Collective. As Group::open() for payloads of that shape, whose vector 0, where `plain`, is the
+/// weights as they are, unless those are beside it. Where all workers are on devices, messages stay
+/// there as far as they read each other's: on one host as their accelerators say, between hosts by
+/// an MPI that says it can, which is proved first.
 Link open_link(const Group& group, const PayloadShape& shape, bool plain, EdgePlan plan,
                ExchangeOptions exchange, const std::shared_ptr<Accelerator>& accelerator) {
   const auto devices = group.all_gather(accelerator ? "device" : "host",
@@ -208,8 +203,6 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, EdgePl
   link.exchange = staged_exchange(std::move(link.exchange), std::move(staging));
   return link;
 }
-
-namespace {
 
 std::unique_ptr<combine::Mixer> make_mixer(ParameterLayout layout, const WorkerOptions& options,
                                            int rank) {

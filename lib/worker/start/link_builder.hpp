@@ -1,4 +1,5 @@
-// Events of a worker's links, in the worker's rounds.
+// How a worker gets ready for its first round: it opens its link to the others, and a spare waits
+// until there is a seat for it.
 #pragma once
 
 #include <fast/algorithm/algorithm.hpp>
@@ -19,7 +20,10 @@
 #include "worker/context.hpp"
 #include "worker/round_plan.hpp"
 #include "worker/start/startup_config.hpp"
+
 namespace fast::worker {
+
+// Events of a worker's links, in the worker's rounds.
 
 /// Tells an observer what an exchange or a reducer tells, as of the round that the worker is in:
 /// these two number combinations or calls.
@@ -78,9 +82,6 @@ class SeatPlan {
 inline EdgePlan edges_of(std::shared_ptr<const SeatPlan> plan) {
   return [plan = std::move(plan)](std::int64_t combination) { return plan->edges(combination); };
 }
-
-// How a worker gets ready for its first round: it opens its link to the others, and a spare waits
-// until there is a seat for it.
 
 /// What a worker has before its first round.
 struct WorkerParts {

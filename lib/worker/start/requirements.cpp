@@ -1,14 +1,14 @@
-#include "worker/start/requirements.hpp"
+#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/exchange/exchange.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
-
-#include <algorithm>
 #include <optional>
 
 #include "topology/hosts.hpp"
+#include "worker/start/requirements.hpp"
+
 namespace fast {
 namespace {
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <vector>
+
 namespace fast {
 
 /// What a rule asks of its mixing weights, for require_mixing(). A Worker runs rules that ask for a
@@ -31,8 +32,7 @@ struct FittingWeights {
 FittingWeights fitting_weights(const Schedule& schedule, const algorithm::RuleTraits& rule,
                                WeightRule weights, bool lazy, std::int64_t staleness = 0);
 
-// Which topology suits the hosts of a run and its rule.
-
+/// Which topology suits the hosts of a run and its rule.
 struct ChosenTopology {
   std::string name;    ///< for topology_on_hosts()
   std::string reason;  ///< "4 hosts, 4 workers each: at most one payload per host and round"

@@ -1,22 +1,22 @@
-// What tensors on a device can be combined by, and what cannot.
-
 #include "worker/start/startup.hpp"
-
-#include <fast/core/error.hpp>
-#include <fast/core/version.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fast/core/error.hpp>
+#include <fast/core/version.hpp>
 #include <sstream>
 
 #include "combine/accelerator.hpp"
 #include "combine/element_work.hpp"
 #include "core/numbers.hpp"
 #include "worker/worker_options.hpp"
+
 namespace fast::worker {
 namespace {
+
+// What tensors on a device can be combined by, and what cannot.
 
 std::vector<std::string_view> device_algorithms() {
   std::vector<std::string_view> found;

@@ -1,20 +1,16 @@
-// Tensors of a model that take part in no round. Those that the program lists as frozen become
-// equal on all workers, or must be. Others may differ: the log names those that do.
-
 #include "worker/start/startup_config.hpp"
 
 #define XXH_INLINE_ALL
 #include <fmt/ranges.h>
 #include <xxhash.h>
-#include <fast/core/memory.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>
+#include <fast/core/memory.hpp>
 #include <fast/worker/worker.hpp>
-#include <set>
-
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -22,26 +18,12 @@
 #include "exchange/collective/host_broadcast.hpp"
 #include "worker/start/link_builder.hpp"
 #include "worker/start/startup.hpp"
-namespace fast::worker {
-
-/// Throws Error(argument) if a tensor of WorkerOptions::frozen cannot be read here, or is one of
-/// `layout`, whose tensors take part.
-void check_frozen(const WorkerOptions& options, const ParameterLayout& layout);
-
-/// Those of `parameters` that neither take part nor are listed as frozen.
-std::vector<TensorView> left_out(const std::vector<TensorView>& parameters,
-                                 const WorkerOptions& options);
-
-/// Collective, spares included. Compares the tensors of all ranks by hashes of their bytes. As
-/// WorkerOptions::frozen says of frozen ones. Worker 0 logs one warning that names those of
-/// `left_out` that differ.
-void compare_unexchanged(const Group& everyone, const WorkerOptions& options,
-                         const std::vector<TensorView>& left_out);
-
-}  // namespace fast::worker
 
 namespace fast::worker {
 namespace {
+
+// Tensors of a model that take part in no round. Those that the program lists as frozen become
+// equal on all workers, or must be. Others may differ: the log names those that do.
 
 using Hashes = std::vector<std::uint64_t>;
 using HashesOfRanks = std::vector<Hashes>;
@@ -190,8 +172,8 @@ void warn_of(const WorkerOptions& options, const std::vector<TensorView>& left_o
                           tensors.empty() ? "other tensors" : names_of(left_out, tensors, all)));
 }
 
-}  // namespace
-
+/// Throws Error(argument) if a tensor of WorkerOptions::frozen cannot be read here, or is one of
+/// `layout`, whose tensors take part.
 void check_frozen(const WorkerOptions& options, const ParameterLayout& layout) {
   std::set<const void*> taking_part;
   for (const TensorView& view : layout.views()) taking_part.insert(view.data);
@@ -207,6 +189,7 @@ void check_frozen(const WorkerOptions& options, const ParameterLayout& layout) {
   }
 }
 
+/// Those of `parameters` that neither take part nor are listed as frozen.
 std::vector<TensorView> left_out(const std::vector<TensorView>& parameters,
                                  const WorkerOptions& options) {
   std::set<const void*> listed;
@@ -220,6 +203,9 @@ std::vector<TensorView> left_out(const std::vector<TensorView>& parameters,
   return others;
 }
 
+/// Collective, spares included. Compares the tensors of all ranks by hashes of their bytes. Frozen
+/// ones become equal, or are an error, as WorkerOptions::frozen says. Worker 0 logs one warning
+/// that names those of `left_out` that differ.
 void compare_unexchanged(const Group& everyone, const WorkerOptions& options,
                          const std::vector<TensorView>& left_out) {
   Hashes frozen, others;
@@ -232,8 +218,6 @@ void compare_unexchanged(const Group& everyone, const WorkerOptions& options,
   const HashesOfRanks of_others = differing(everyone, others, options.deadline);
   if (!of_others.empty() && everyone.rank() == 0) warn_of(options, left_out, of_others);
 }
-
-namespace {
 
 /// Of the tensors that take part. Throws if they or the options do not fit their device.
 ParameterLayout layout_of(std::vector<TensorView> parameters, const WorkerOptions& options) {

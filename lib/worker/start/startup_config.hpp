@@ -1,12 +1,16 @@
-// The topology and the mixing weights of a run, for any number of workers.
+// What the workers of a run agree on before they open their links.
 #pragma once
 
 #include <fast/mixing/weights.hpp>
 #include <fast/worker/worker.hpp>
-#include "worker/start/requirements.hpp"
 
 #include <vector>
+
+#include "worker/start/requirements.hpp"
+
 namespace fast::worker {
+
+// The topology and the mixing weights of a run, for any number of workers.
 
 /// A schedule, and the weights with which a rule runs on it.
 struct ResolvedTopology {
@@ -35,8 +39,6 @@ struct TopologyConfig {
     return {std::move(schedule), std::move(fitting)};
   }
 };
-
-// What the workers of a run agree on before they open their links.
 
 struct StartupConfig {
   WorkerOptions options;  ///< with the mixing weights that fit

@@ -1,10 +1,10 @@
-#include "data/files/split.hpp"
 #include <algorithm>
 #include <cmath>
 #include <fast/core/random.hpp>
 #include <map>
 #include <set>
 
+#include "data/files/split.hpp"
 #include "support/catch.hpp"
 #include "support/seed.hpp"
 

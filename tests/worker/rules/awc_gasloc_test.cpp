@@ -6,7 +6,6 @@
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/placement.hpp>
 #include <fast/topology/stencil.hpp>
-#include "worker/start/requirements.hpp"
 
 #include <cmath>
 #include <functional>
@@ -16,6 +15,7 @@
 #include "support/catch.hpp"
 #include "support/seed.hpp"
 #include "worker/constant.hpp"
+#include "worker/start/requirements.hpp"
 
 using namespace fast;
 using Catch::Matchers::Contains;
