@@ -8,6 +8,8 @@
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
+#include <limits>
+#include <optional>
 
 #include "testing/checks.hpp"
 
@@ -222,6 +224,42 @@ void neighbors_learn_together(const Context& context) {
   });
 }
 
+void make_last_nan(Backend& backend) {
+  const std::size_t last = values(backend, Role::parameter).size() - 1;
+  assign(backend, Role::parameter, [&, now = values(backend, Role::parameter)](std::size_t i) {
+    return i == last ? std::numeric_limits<double>::quiet_NaN() : now[i];
+  });
+}
+
+/// Worker 1's second step ends with NaN in the last value. Worker 1 is to end with Error(numeric),
+/// before worker 0 can read the value.
+void not_finite_infects_nobody(const Context& context) {
+  local::run(2, [&](const Group& group) {
+    const auto backend = context.replica(static_cast<std::uint64_t>(group.rank()));
+    std::optional<ErrorKind> ended_by;
+    try {
+      Worker worker(group, stencil::complete(), backend->parameters(), worker_options());
+      for (int step = 0; step < 4; ++step) {
+        worker.step([&] {
+          backend->train(context.batch(step));
+          if (group.rank() == 1 && step == 1) make_last_nan(*backend);
+        });
+      }
+      worker.await_finish();
+    } catch (const Error& error) {
+      ended_by = error.kind();
+    }
+    const ErrorKind expected = group.rank() == 1 ? ErrorKind::numeric : ErrorKind::peer_failed;
+    require(ended_by == expected, ErrorKind::mismatch,
+            "worker 1 of two had NaN after a step; worker {} did not end with the error for it",
+            group.rank());
+    if (group.rank() == 1) return;
+    for (const double value : values(*backend))
+      require(std::isfinite(value), ErrorKind::mismatch,
+              "worker 1 had NaN after a step, and worker 0 has {} now", value);
+  });
+}
+
 }  // namespace
 
 std::vector<NamedCheck> replica_checks() {
@@ -231,7 +269,9 @@ std::vector<NamedCheck> replica_checks() {
           {"what a worker publishes is the views' memory", publishing_is_memory},
           {"averaging two replicas gives the mean, and the model computes with it",
            averaging_gives_the_mean},
-          {"two workers learn together", neighbors_learn_together}};
+          {"two workers learn together", neighbors_learn_together},
+          {"a value that is not finite ends the worker that has it and reaches no other",
+           not_finite_infects_nobody}};
 }
 
 }  // namespace fast::testing

@@ -239,7 +239,7 @@ TEST_CASE("the library's own networks pass, in f32 and f64, with and without run
     INFO(report.to_text());
     CHECK(report.passed());
     CHECK(report.backend == "nn");
-    CHECK(report.checks.size() == 20);
+    CHECK(report.checks.size() == 21);
   }
   const auto report = check_backend(network<float>(small_residual()), {.sample_shape = {1, 8, 8}});
   INFO(report.to_text());
