@@ -27,7 +27,7 @@ class Bench {
  public:
   explicit Bench(std::size_t count) : count_(count) {
     for (int v = 0; v < 6; ++v) slots_.emplace_back(count * sizeof(Stored));
-    for (int v = 0; v < 3; ++v) wide_.emplace_back(count * sizeof(float));
+    wide_.emplace_back(count * sizeof(float));
   }
 
   void run(bench::Report& report) {
@@ -41,10 +41,6 @@ class Bench {
           [this, degree] { cuda::average(work(degree, wide(0)), stream_); });
       add("average, rotating arena" + d, (2 + neighbors) * sizeof(Stored),
           [this, degree] { cuda::average(work(degree, nullptr), stream_); });
-      add("average and SGD step" + d, 12 + (2 + neighbors) * sizeof(Stored), [this, degree] {
-        const cuda::SgdStep<float> step{nn::SgdOptions{}, wide(1), wide(2)};
-        cuda::average(work(degree, nullptr), step, stream_);
-      });
     }
     for (auto& method : methods_) method.calls = bench::calls_for(method.run, 20);
     auto timings = report.measure_interleaved(methods_);

@@ -2,8 +2,8 @@
 // prefetched is: what bench/peers/*_torch.py are the counterparts of, whose batch is there, too.
 #include <fast/core/random.hpp>
 #include <fast/cuda/device.hpp>
-#include <fast/cuda/network.hpp>
-#include <fast/cuda/optimizer.hpp>
+#include <fast/nn/cuda/network.hpp>
+#include <fast/nn/cuda/optimizer.hpp>
 #include <fast/nn/network.hpp>
 
 #include <cmath>

@@ -1,10 +1,10 @@
 // A training step on devices with exchange against the same step without: ranks on one card or on
 // several, every method with a replica of its own, a block of steps each in turn.
 #include <fast/core/random.hpp>
-#include <fast/cuda/backend.hpp>
 #include <fast/cuda/device.hpp>
 #include <fast/mpi/environment.hpp>
 #include <fast/nn/backend.hpp>
+#include <fast/nn/cuda/backend.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/worker/device_replica.hpp>
 #include <fast/worker/worker.hpp>

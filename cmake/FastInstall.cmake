@@ -12,6 +12,6 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/fast-config.cmake.in $
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/fast-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/fast-config.cmake ${PROJECT_BINARY_DIR}/fast-config-version.cmake
         DESTINATION ${FAST_CMAKE_DIR} COMPONENT dev)
-if(TARGET fast_cuda)
+if(TARGET fast_nn_cuda)
   install(FILES ${PROJECT_SOURCE_DIR}/cmake/FindCUDNN.cmake DESTINATION ${FAST_CMAKE_DIR} COMPONENT dev)
 endif()

@@ -3,5 +3,5 @@
 int main() {
   const auto found = fast::cuda::inventory();
   const bool told = found.devices.empty() != found.why_none.empty();
-  return told && fast::cuda::versions().cudnn >= 90000 ? 0 : 1;
+  return told && fast::cuda::versions().runtime >= 12000 ? 0 : 1;
 }

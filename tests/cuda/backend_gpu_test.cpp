@@ -1,5 +1,5 @@
 #include <cstring>
-#include <fast/cuda/backend.hpp>
+#include <fast/nn/cuda/backend.hpp>
 #include <fast/testing/conformance.hpp>
 
 #include "cuda/network_checks.hpp"

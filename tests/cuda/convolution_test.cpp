@@ -1,9 +1,9 @@
 #include <array>
 #include <fast/core/error.hpp>
 
-#include "cuda/network/convolution.hpp"
-#include "cuda/network/matrix_product.hpp"
 #include "cuda/network_checks.hpp"
+#include "nn/cuda/convolution.hpp"
+#include "nn/cuda/matrix_product.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

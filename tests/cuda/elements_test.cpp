@@ -3,8 +3,9 @@
 #include <limits>
 #include <tuple>
 
-#include "cuda/kernels/elements.hpp"
+#include "cuda/averaging/average_elements.hpp"
 #include "cuda/samples.hpp"
+#include "nn/cuda/optimizer_elements.hpp"
 #include "nn/kernels/rules.hpp"
 #include "support/catch.hpp"
 
@@ -18,10 +19,10 @@ void run_all(const Elements& elements, std::size_t count, std::size_t threads = 
   for (std::size_t t = 0; t < threads; ++t) cuda::run_share<Width>(elements, t, threads, count);
 }
 
-template <int Degree, int Capacity, class T, class Stored, class Update>
-auto elements_of(const AverageSample<T, Stored>& sample, T* current, Stored* next, Update update) {
-  cuda::AverageElements<T, Stored, Degree, Capacity, Update> elements{
-      current, next, sample.own.data(), {}, {}, static_cast<int>(sample.values.size()), update};
+template <int Degree, int Capacity, class T, class Stored>
+auto elements_of(const AverageSample<T, Stored>& sample, T* current, Stored* next) {
+  cuda::AverageElements<T, Stored, Degree, Capacity> elements{
+      current, next, sample.own.data(), {}, {}, static_cast<int>(sample.values.size())};
   std::copy(sample.values.begin(), sample.values.end(), elements.values);
   std::copy(sample.weights.begin(), sample.weights.end(), elements.factors);
   return elements;
@@ -49,7 +50,7 @@ void check_average_of(Rng& rng, std::size_t count, std::size_t degree) {
     std::vector<Stored> expected_next(count);
     sample.average_on_host(rotating ? nullptr : expected.data(), expected_next.data());
     run_all<Width>(elements_of<Degree, capacity>(sample, rotating ? nullptr : current.data(),
-                                                 sample.next.data(), cuda::NoUpdate<T>{}),
+                                                 sample.next.data()),
                    count);
     check_equal(current, expected);
     check_equal(sample.next, expected_next);
@@ -189,36 +190,5 @@ TEMPLATE_TEST_CASE("a step captured once and launched again takes the rule of ea
         run_all<16 / sizeof(T)>(sgd_step.with(sgd_rule), count);
       check_close(weights, expected);
     }
-  }
-}
-
-TEMPLATE_TEST_CASE("a step joined to averaging is the step, then the average", "",
-                   (std::tuple<float, float>), (std::tuple<double, double>),
-                   (std::tuple<float, BFloat16>)) {
-  using T = std::tuple_element_t<0, TestType>;
-  using Stored = std::tuple_element_t<1, TestType>;
-  const std::size_t count = 67;
-  Rng rng(8);
-  AverageSample<T, Stored> sample(rng, count, 2);
-  const auto gradients = random_vector<T>(rng, count), start = random_vector<T>(rng, count);
-  const auto rule = nn::rule_of<T>(nn::SgdOptions{0.1, 0.9, 0.01});
-  for (const bool rotating : {false, true}) {
-    std::vector<T> weights = sample.current, momentum = start, joined = weights,
-                   joined_momentum = start;
-    if (rotating) {
-      for (std::size_t e = 0; e < count; ++e) cuda::convert(sample.own[e], weights[e]);
-    }
-    const cuda::SgdUpdate<T> apart{rule, gradients.data(), momentum.data()};
-    run_all<16 / sizeof(T)>(cuda::UpdateElements<T, cuda::SgdUpdate<T>>{weights.data(), apart},
-                            count);
-    std::vector<Stored> next(count);
-    sample.average_on_host(weights.data(), next.data());
-    const cuda::SgdUpdate<T> update{rule, gradients.data(), joined_momentum.data()};
-    run_all<16 / sizeof(Stored)>(
-        elements_of<2, 2>(sample, rotating ? nullptr : joined.data(), sample.next.data(), update),
-        count);
-    if (!rotating) check_equal(joined, weights);
-    check_equal(joined_momentum, momentum);
-    check_equal(sample.next, next);
   }
 }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "cuda/network/program.hpp"
+#include "nn/cuda/program.hpp"
 
 namespace fast::testing {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cuda/host_recurrences.hpp"
-#include "cuda/network/program.hpp"
+#include "nn/cuda/program.hpp"
 
 namespace fast::testing {
 

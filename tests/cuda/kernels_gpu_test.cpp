@@ -1,7 +1,7 @@
 #include <fast/core/error.hpp>
 #include <fast/cuda/kernels.hpp>
 #include <fast/cuda/memory.hpp>
-#include <fast/cuda/optimizer.hpp>
+#include <fast/nn/cuda/optimizer.hpp>
 #include <limits>
 #include <tuple>
 
@@ -79,32 +79,6 @@ TEMPLATE_TEST_CASE("averages on the device equal the host's, bit for bit", "",
   check_average<T, Stored>(rng, stream, 1001, cuda::max_neighbors, 0);
 }
 
-TEMPLATE_TEST_CASE("a step joined to averaging equals the optimizer's, then the average", "", float,
-                   double) {
-  using T = TestType;
-  const std::size_t count = 1003;
-  const cuda::Stream stream;
-  Rng rng(22);
-  AverageSample<T, T> sample(rng, count, 2);
-  const auto gradients = random_vector<T>(rng, count);
-  const nn::SgdOptions options{0.1, 0.9, 0.01};
-  cuda::Optimizer<T> optimizer(options, count);
-  const OnDevice<T> apart(sample.current, stream), joined(sample.current, stream);
-  const OnDevice<T> grads(gradients, stream), momentum(std::vector<T>(count), stream);
-  const OnDevice<T> own(sample.own, stream), next(sample.next, stream);
-  const OnDevice<T> a(sample.neighbors[0], stream), b(sample.neighbors[1], stream);
-  const T* const values[] = {a.data(), b.data()};
-  optimizer.step(apart.span(), grads.span(), stream);
-  cuda::average(
-      cuda::Average<T, T>{apart.data(), next.data(), own.data(), values, sample.weights, count},
-      stream);
-  cuda::average(
-      cuda::Average<T, T>{joined.data(), next.data(), own.data(), values, sample.weights, count},
-      cuda::SgdStep<T>{options, grads.data(), momentum.data()}, stream);
-  REQUIRE(differing(joined.back(stream), apart.back(stream)) == 0);
-  REQUIRE(differing(next.back(stream), apart.back(stream)) == 0);
-}
-
 TEMPLATE_TEST_CASE("optimizers on the device are nn's", "", float, double) {
   using T = TestType;
   const std::size_t count = 1003;
@@ -131,7 +105,7 @@ TEMPLATE_TEST_CASE("optimizers on the device are nn's", "", float, double) {
   }
 }
 
-TEST_CASE("more neighbors than a kernel takes and momentum without memory are refused") {
+TEST_CASE("more neighbors than a kernel takes are refused") {
   const cuda::Stream stream;
   const OnDevice<float> x(std::vector<float>(8), stream);
   const std::vector<const float*> many(cuda::max_neighbors + 1, x.data());
@@ -140,8 +114,4 @@ TEST_CASE("more neighbors than a kernel takes and momentum without memory are re
       cuda::average(cuda::Average<float, float>{nullptr, x.data(), x.data(), many, weights, 8},
                     stream),
       ContainsSubstring("129 neighbors") && ContainsSubstring("at most 128"));
-  CHECK_THROWS_WITH(
-      cuda::average(cuda::Average<float, float>{nullptr, x.data(), x.data(), {}, {}, 8},
-                    cuda::SgdStep<float>{nn::SgdOptions{}, x.data(), nullptr}, stream),
-      ContainsSubstring("momentum 0.9"));
 }

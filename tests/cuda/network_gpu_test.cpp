@@ -1,7 +1,7 @@
-#include <fast/cuda/network.hpp>
-#include <fast/cuda/optimizer.hpp>
 #include <fast/data/loader.hpp>
 #include <fast/data/synthetic.hpp>
+#include <fast/nn/cuda/network.hpp>
+#include <fast/nn/cuda/optimizer.hpp>
 
 #include "cuda/network_checks.hpp"
 #include "support/catch.hpp"

@@ -1,8 +1,8 @@
 #include <fast/core/error.hpp>
 
 #include "cuda/host_works.hpp"
-#include "cuda/network/builder.hpp"
 #include "cuda/network_checks.hpp"
+#include "nn/cuda/builder.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

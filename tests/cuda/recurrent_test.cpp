@@ -2,7 +2,7 @@
 #include <fast/core/random.hpp>
 #include <numeric>
 
-#include "cuda/network/recurrence.hpp"
+#include "nn/cuda/recurrence.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

@@ -1,10 +1,10 @@
 // What is asked for where there is no GPU is refused with the one reason; skipped where there is.
 #include <fast/core/error.hpp>
-#include <fast/cuda/backend.hpp>
 #include <fast/cuda/device.hpp>
 #include <fast/cuda/memory.hpp>
-#include <fast/cuda/network.hpp>
-#include <fast/cuda/optimizer.hpp>
+#include <fast/nn/cuda/backend.hpp>
+#include <fast/nn/cuda/network.hpp>
+#include <fast/nn/cuda/optimizer.hpp>
 
 #include "support/catch.hpp"
 

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/network/replay.hpp"
-#include "cuda/network/tuning.hpp"
+#include "nn/cuda/replay.hpp"
+#include "nn/cuda/tuning.hpp"
 #include "support/catch.hpp"
 
 using namespace fast::cuda;

@@ -1,6 +1,6 @@
 #include <fast/cuda/accelerator.hpp>
-#include <fast/cuda/backend.hpp>
 #include <fast/data/synthetic.hpp>
+#include <fast/nn/cuda/backend.hpp>
 #include <fast/train/trainer.hpp>
 #include <fast/worker/device_replica.hpp>
 

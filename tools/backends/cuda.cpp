@@ -1,8 +1,8 @@
 #include <fmt/core.h>
 
 #include <fast/core/error.hpp>
-#include <fast/cuda/backend.hpp>
 #include <fast/cuda/device.hpp>
+#include <fast/nn/cuda/backend.hpp>
 
 #include "backends/backends.hpp"
 

@@ -37,12 +37,10 @@ DeviceInfo device(int index);
 /// rank. hosts[r] is the host of rank r. Throws Error(argument) on a rank without a host.
 int device_in_turn(int rank, const std::vector<int>& hosts, int device_count);
 
-/// CUDA versions such as 13000 for 13.0, and 0 for a missing driver. The version of cuDNN is 91900
-/// for 9.19.
+/// CUDA versions such as 13000 for 13.0, and 0 for a missing driver.
 struct Versions {
-  int runtime = 0, driver = 0, cudnn = 0;
+  int runtime = 0, driver = 0;
 };
-/// Throws Error(resource) when cuDNN is older than the one this library was built with.
 Versions versions();
 
 }  // namespace fast::cuda

@@ -1,14 +1,12 @@
 // Averaging on the device. The order of operations and the fused multiply-adds are those of
-// fast/mixing/kernels.hpp. The same pass can include the optimizer's step. Values must lie in
-// memory that the device of the stream can read; an alignment of 16 bytes makes it fast. Only the
-// arrays of pointers and weights lie in host memory. Calls enqueue work and return. Throws
-// Error(argument) on more neighbors than max_neighbors or on spans of different lengths, and
-// Error(resource) if CUDA fails.
+// fast/mixing/kernels.hpp. Values must lie in memory that the device of the stream can read; an
+// alignment of 16 bytes makes it fast. Only the arrays of pointers and weights lie in host memory.
+// Calls enqueue work and return. Throws Error(argument) on more neighbors than max_neighbors or on
+// spans of different lengths, and Error(resource) if CUDA fails.
 #pragma once
 
 #include <fast/core/element.hpp>
 #include <fast/cuda/stream.hpp>
-#include <fast/nn/optimizer.hpp>
 
 #include <cstddef>
 #include <span>
@@ -34,21 +32,5 @@ struct Average {
 void average(const Average<float, float>& work, const Stream& stream);
 void average(const Average<double, double>& work, const Stream& stream);
 void average(const Average<float, BFloat16>& work, const Stream& stream);
-
-/// A step of nn::SgdOptions: gradients, and momentum or null.
-template <class T>
-struct SgdStep {
-  nn::SgdOptions options;
-  const T* gradients;
-  T* momentum;
-};
-/// Averages as above, but current (or the copy of own) first gets the δ of the step. One pass over
-/// memory does the step, the averaging and the publication. Without `current`, it reads 3 +
-/// neighbors vectors and writes 2.
-void average(const Average<float, float>& work, const SgdStep<float>& step, const Stream& stream);
-void average(const Average<double, double>& work, const SgdStep<double>& step,
-             const Stream& stream);
-void average(const Average<float, BFloat16>& work, const SgdStep<float>& step,
-             const Stream& stream);
 
 }  // namespace fast::cuda

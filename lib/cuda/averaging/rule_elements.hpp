@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "combine/element_work.hpp"
-#include "cuda/kernels/elements.hpp"
+#include "cuda/device/elements.hpp"
 
 namespace fast::cuda {
 

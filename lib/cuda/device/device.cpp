@@ -73,4 +73,11 @@ int device_in_turn(int rank, const std::vector<int>& hosts, int device_count) {
   return static_cast<int>(std::count(hosts.begin(), own, *own)) % device_count;
 }
 
+Versions versions() {
+  Versions found;
+  check(cudaRuntimeGetVersion(&found.runtime), "cudaRuntimeGetVersion");
+  if (cudaDriverGetVersion(&found.driver) != cudaSuccess) found.driver = 0;
+  return found;
+}
+
 }  // namespace fast::cuda

@@ -1,0 +1,163 @@
+// All works of programs: those of libraries and those of the parts of layers.
+#pragma once
+
+#include <fast/nn/loss.hpp>
+
+#include <variant>
+
+#include "nn/cuda/library_works.hpp"
+#include "nn/cuda/sum_elements.hpp"
+#include "nn/layers/batch_norm_cuda.hpp"
+#include "nn/layers/convolution_cuda.hpp"
+#include "nn/layers/dense_cuda.hpp"
+#include "nn/layers/dropout_cuda.hpp"
+#include "nn/layers/elementwise_cuda.hpp"
+#include "nn/layers/embedding_cuda.hpp"
+#include "nn/layers/flatten_cuda.hpp"
+#include "nn/layers/gelu.hpp"
+#include "nn/layers/group_norm_cuda.hpp"
+#include "nn/layers/layer_norm_cuda.hpp"
+#include "nn/layers/pool_cuda.hpp"
+#include "nn/layers/recurrent_cuda.hpp"
+#include "nn/layers/residual_cuda.hpp"
+#include "nn/layers/silu.hpp"
+#include "nn/noise.hpp"
+
+namespace fast::cuda {
+
+// The loss, as in layer_elements.hpp. A block of threads processes a sample.
+
+/// For the logits of each thread: the largest one (the first of equals), and the sum of
+/// exponentials relative to it.
+struct SoftmaxScratch {
+  float largest[block_size];
+  std::int32_t places[block_size];  // -1: it has taken none
+  double totals[block_size];
+
+  FAST_HOST_DEVICE void join(int thread, int other, int) {
+    if (places[other] < 0) return;
+    const float own = largest[thread], more = largest[other];
+    const bool stays = own > more || (own == more && places[thread] < places[other]);
+    const float most = stays ? own : more;
+    totals[thread] = totals[thread] * static_cast<double>(::expf(own - most)) +
+                     totals[other] * static_cast<double>(::expf(more - most));
+    largest[thread] = most;
+    if (!stays) places[thread] = places[other];
+  }
+};
+
+/// nn::softmax_cross_entropy for each sample: its loss, whether its class is correct, and the
+/// gradient of the mean loss unless `grads` is null.
+template <class V>
+struct SoftmaxLoss {
+  using Scratch = SoftmaxScratch;
+  const V* logits;  // [samples][classes]
+  const std::int32_t* labels;
+  V* grads;
+  float* losses;
+  std::int32_t* hits;
+  Index samples, classes;
+  Shares shares = Shares::apart(samples);
+
+  FAST_HOST_DEVICE void gather(Index sample, int thread, Scratch& scratch) const {
+    const V* row = logits + sample * classes;
+    Index largest = thread;
+    for (Index c = thread; c < classes; c += block_size)
+      if (get(row, c) > get(row, largest)) largest = c;
+    scratch.places[thread] = thread < classes ? static_cast<std::int32_t>(largest) : -1;
+    if (thread >= classes) return;
+    const float most = get(row, largest);
+    double total = 0;
+    for (Index c = thread; c < classes; c += block_size)
+      total += static_cast<double>(::expf(get(row, c) - most));
+    scratch.largest[thread] = most;
+    scratch.totals[thread] = total;
+  }
+  FAST_HOST_DEVICE void finish(Index sample, int thread, const Scratch& scratch) const {
+    const V* row = logits + sample * classes;
+    const Index label = labels[sample];
+    const float most = scratch.largest[0];
+    const double total = scratch.totals[0];
+    if (thread == 0) {
+      losses[sample] =
+          static_cast<float>(::log(total) - static_cast<double>(get(row, label) - most));
+      hits[sample] = scratch.places[0] == label ? 1 : 0;
+    }
+    if (grads == nullptr) return;
+    const float scale = 1 / static_cast<float>(samples);
+    const float share = scale / static_cast<float>(total);
+    for (Index c = thread; c < classes; c += block_size)
+      put(fused(::expf(get(row, c) - most), share, c == label ? -scale : 0.0F), grads,
+          sample * classes + c);
+  }
+};
+
+/// nn::loss_of each output with its target, and the gradient of the mean loss unless `grads` is
+/// null.
+template <class V>
+struct TargetLoss {
+  const V* outputs;
+  const float* targets;
+  V* grads;
+  float* losses;
+  Index count;
+  nn::Loss kind;
+  float delta;
+
+  Index size() const { return count; }
+  FAST_HOST_DEVICE void at(Index e) const {
+    const float output = get(outputs, e), target = targets[e], difference = output - target;
+    const float apart = ::fabsf(difference);
+    float loss = difference * difference, slope = 2 * difference;
+    if (kind == nn::Loss::huber) {
+      const bool far = apart > delta;
+      loss = far ? delta * (apart - delta / 2) : loss / 2;
+      slope = far ? ::copysignf(delta, difference) : difference;
+    } else if (kind == nn::Loss::binary_cross_entropy) {
+      const float small = ::expf(-::fabsf(output));
+      loss = ::fmaxf(output, 0) - output * target + ::log1pf(small);
+      slope = (output < 0 ? small : 1) / (1 + small) - target;
+    }
+    losses[e] = loss;
+    if (grads != nullptr) put(slope / static_cast<float>(count), grads, e);
+  }
+};
+
+template <class Done, class... Rest>
+struct Distinct;
+template <class... Done>
+struct Distinct<WorkList<Done...>> {
+  using Type = std::variant<Done...>;
+};
+template <class... Done, class... Listed, class... Rest>
+struct Distinct<WorkList<Done...>, WorkList<Listed...>, Rest...>
+    : Distinct<WorkList<Done...>, Listed..., Rest...> {};
+template <class... Done, class First, class... Rest>
+struct Distinct<WorkList<Done...>, First, Rest...>
+    : std::conditional_t<(std::is_same_v<First, Done> || ...), Distinct<WorkList<Done...>, Rest...>,
+                         Distinct<WorkList<Done..., First>, Rest...>> {};
+
+template <class Spec, class V>
+struct WorksOfPart {
+  using Type = WorkList<>;
+};
+template <class Spec, class V>
+requires HasGpuPart<Spec>
+struct WorksOfPart<Spec, V> {
+  using Type = typename GpuPart<Spec>::template Works<V>;
+};
+
+/// Works that every model may need.
+template <class V>
+using CommonWorks = WorkList<Convolution, MatrixProduct, Recurrence, SoftmaxLoss<V>, TargetLoss<V>,
+                             SwapLast<V, V>, SwapLast<V, float>, SwapLast<float, V>>;
+
+template <class... Specs>
+auto all_works(const std::variant<Specs...>*) ->
+    typename Distinct<WorkList<>, CommonWorks<float>, CommonWorks<BFloat16>,
+                      typename WorksOfPart<Specs, float>::Type...,
+                      typename WorksOfPart<Specs, BFloat16>::Type...>::Type;
+
+using Work = decltype(all_works(static_cast<const nn::LayerSpec*>(nullptr)));
+
+}  // namespace fast::cuda

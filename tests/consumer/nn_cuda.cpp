@@ -1,0 +1,3 @@
+#include <fast/nn/cuda/network.hpp>
+
+int main() { return fast::cuda::cudnn_version() >= 90000 ? 0 : 1; }
