@@ -30,7 +30,8 @@ else:
     work = train
 thread = threading.Thread(target=work, daemon=True)
 thread.start()
-begun.wait(30)
+while thread.is_alive() and not begun.wait(0.01):  # a rank whose neighbor ended earlier may never begin round 3
+    pass
 if how == "finished":
     while begun.is_set():
         time.sleep(0.01)
