@@ -127,7 +127,9 @@ bool meet_to_leave(const Communicator& leaving, const Deadline& deadline, bool f
 
 void leave(bool several_hosts, bool some_failed) {
   if (implementation::process_manager_has_gone()) return;
-  const bool may_hang = some_failed || implementation::finalize_may_hang(several_hosts);
+  // MPI_Finalize waits for all ranks: one that dies in it would be waited for without end.
+  const bool may_hang =
+      some_failed || launcher_reports_ends() || implementation::finalize_may_hang(several_hosts);
   if (may_hang && implementation::report_process_manager()) return;
   MPI_Finalize();
 }

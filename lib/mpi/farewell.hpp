@@ -36,7 +36,8 @@ std::vector<Farewell> left_among(const std::vector<int>& ranks);
 
 /// Finalizes MPI. Call it when every rank has reached its end. Where MPI_Finalize may hang, or
 /// complain about calls that ranks that have failed left open, this function only reports to the
-/// process manager that this rank is done. If the process manager has gone, it does nothing.
+/// process manager that this rank is done. MPI_Finalize may hang if a rank dies in it, so it is not
+/// called under a launcher that would go on then. If the process manager has gone, it does nothing.
 void leave(bool several_hosts, bool some_failed);
 
 }  // namespace fast::mpi

@@ -1,7 +1,8 @@
 // Loaded before a program (LD_PRELOAD): a rank is killed where it enters one of its collective
-// calls of MPI.   DIES_RANK: which rank.   DIES_IN: "meeting" (MPI_Ibarrier, MPI_Iallgather) or
-// "window" (MPI_Win_allocate_shared).   DIES_AT: in which of these calls, from 1 on; 0: in none.
-// DIES_COUNT: a file that holds the number of these calls so far.
+// calls of MPI.   DIES_RANK: which rank.   DIES_IN: "meeting" (MPI_Ibarrier, MPI_Iallgather),
+// "window" (MPI_Win_allocate_shared) or "leaving" (MPI_Comm_free, MPI_Finalize).   DIES_AT: in
+// which of these calls, from 1 on; 0: in none. DIES_COUNT: a file that holds the number of these
+// calls so far.
 #include <mpi.h>
 
 #include <fcntl.h>
@@ -45,4 +46,14 @@ int MPI_Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm com
                             MPI_Win* window) {
   enter("window");
   return PMPI_Win_allocate_shared(size, unit, info, comm, base, window);
+}
+
+int MPI_Comm_free(MPI_Comm* comm) {
+  enter("leaving");
+  return PMPI_Comm_free(comm);
+}
+
+int MPI_Finalize(void) {
+  enter("leaving");
+  return PMPI_Finalize();
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "combine/accelerator.hpp"
+#include "cuda/averaging/average_elements.hpp"
 #include "cuda/averaging/rule_elements.hpp"
 
 namespace fast::testing {
@@ -151,14 +152,13 @@ class HostAccelerator final : public Accelerator {
   static void average(const combine::ElementWork& work) {
     constexpr std::size_t threads = 3;
     cuda::with_types(work, [&]<class T, class Slot>(T, Slot) {
-      cuda::AverageElements<T, Slot, 0, combine::max_element_sources, cuda::NoUpdate<T>> elements{
+      cuda::AverageElements<T, Slot, 0, combine::max_element_sources> elements{
           static_cast<T*>(work.current),
           static_cast<Slot*>(work.next),
           static_cast<const Slot*>(work.own),
           {},
           {},
-          static_cast<int>(work.sources.size()),
-          {}};
+          static_cast<int>(work.sources.size())};
       for (std::size_t j = 0; j < work.sources.size(); ++j) {
         elements.values[j] = static_cast<const Slot*>(work.sources[j]);
         elements.factors[j] = static_cast<T>(work.weights[j]);
