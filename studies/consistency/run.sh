@@ -63,7 +63,7 @@ await_version() {
 result() {
   local ended
   ended=$(date +%s.%N)
-  [[ -s $1.summary ]] || { tail -n 2 "$1.log" >&2 && exit 1; }
+  [[ -s $1.summary && -s $1/mean-model.safetensors ]] || { cat "$1.log" >&2 && exit 1; }
   echo "{\"seconds\": $(awk "BEGIN { print $ended - $2 }"), \"workers\": $3, \"resumed\": $(
     sed -n 's/.*resuming from round \([0-9]*\) .*/\1/p' "$1.log" | grep . || echo null), \"load\": $(cut -d ' ' -f 1 /proc/loadavg), \"summary\": $(<"$1.summary")}" >"$1.json"
 }
