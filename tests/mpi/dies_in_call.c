@@ -1,8 +1,7 @@
 // Loaded before a program (LD_PRELOAD): a rank is killed where it enters one of its collective
-// calls of MPI.   DIES_RANK: which rank.   DIES_IN: "meeting" (MPI_Ibarrier, MPI_Iallgather),
-// "window" (MPI_Win_allocate_shared) or "leaving" (MPI_Comm_free, MPI_Finalize).   DIES_AT: in
-// which of these calls, from 1 on; 0: in none. DIES_COUNT: a file that holds the number of these
-// calls so far.
+// calls of MPI.   DIES_RANK: which rank.   DIES_IN: "meeting" (MPI_Ibarrier, MPI_Iallgather) or
+// "window" (MPI_Win_allocate_shared); "left": where a meeting has ended.   DIES_AT: which of these
+// calls, from 1 on; 0: none.   DIES_COUNT: a file that holds the number of these calls so far.
 #include <mpi.h>
 
 #include <fcntl.h>
@@ -18,17 +17,22 @@ static const char* setting(const char* name) {
   return value == NULL ? "" : value;
 }
 
+static atomic_int calls;
+
+static int is_victim(void) { return strcmp(setting("DIES_RANK"), setting("FASTRUN_RANK")) == 0; }
+static int is_place(const char* kind) { return strcmp(setting("DIES_IN"), kind) == 0; }
+static int is_last(void) { return atomic_load(&calls) == atoi(setting("DIES_AT")); }
+
 static void enter(const char* kind) {
-  static atomic_int calls;
-  if (strcmp(setting("DIES_RANK"), setting("FASTRUN_RANK")) != 0) return;
-  if (strcmp(setting("DIES_IN"), kind) != 0) return;
+  const int counts = is_place(kind) || (is_place("left") && strcmp(kind, "meeting") == 0);
+  if (!is_victim() || !counts) return;
   const int number = atomic_fetch_add(&calls, 1) + 1;
   const int file = open(setting("DIES_COUNT"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (file >= 0) {
     dprintf(file, "%d", number);
     close(file);
   }
-  if (number == atoi(setting("DIES_AT"))) kill(getpid(), SIGKILL);
+  if (is_last() && !is_place("left")) kill(getpid(), SIGKILL);
 }
 
 int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
@@ -48,12 +52,8 @@ int MPI_Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm com
   return PMPI_Win_allocate_shared(size, unit, info, comm, base, window);
 }
 
-int MPI_Comm_free(MPI_Comm* comm) {
-  enter("leaving");
-  return PMPI_Comm_free(comm);
-}
-
-int MPI_Finalize(void) {
-  enter("leaving");
-  return PMPI_Finalize();
+int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  const int code = PMPI_Test(request, flag, status);
+  if (*flag && is_victim() && is_place("left") && is_last()) kill(getpid(), SIGKILL);
+  return code;
 }

@@ -33,11 +33,11 @@ dies() {
   grep -q "test accuracy, mean model" "$directory/output" || report_failure "$title: no summary"
 }
 
-# The calls of the closing rounds' Worker, and those after it; then the last ones of all, when the ranks have met to leave.
+# The calls of the closing rounds' Worker, and those after it; before them, the moment in which all ranks have met to leave.
 for victim in 0 2; do
-  count_calls leaving $victim
+  count_calls left $victim
   last=$count
-  for call in $((last - 1)) "$last"; do dies leaving $victim "$call"; done
+  dies left $victim "$last"
   for kind in meeting window; do
     count_calls $kind $victim --closing-rounds 0
     without=$count
