@@ -139,8 +139,9 @@ bool RunCheckpoint::conclude(const std::vector<int>& lost) {
   return any_was_stopped;
 }
 
-void RunCheckpoint::finish() {
-  if (saves()) writer_->finish();
+std::string RunCheckpoint::finish() {
+  const std::string problem = saves() ? writer_->finish() : std::string();
+  return problem.empty() ? problem : "the last checkpoint: " + problem;
 }
 
 /// A worker that had made all its rounds saves, too: the others need its file.
