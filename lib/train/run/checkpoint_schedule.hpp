@@ -60,9 +60,8 @@ class RunCheckpoint {
   /// See RunAgreement::conclude() and given_up().
   bool conclude(const std::vector<int>& lost);
   std::vector<int> given_up() const { return agreement_.given_up(); }
-  /// Waits until the latest checkpoint is written, so that what is saved next is newer. Returns why
-  /// it could not be written; empty: it is written, or there is none.
-  std::string finish();
+  /// Waits until the latest checkpoint is written, so that what is saved next is newer.
+  void finish();
   /// Of a run that was stopped: saves the last checkpoint. Returns why that failed; empty: it is
   /// saved.
   std::string leave();

@@ -32,11 +32,6 @@ std::vector<int> without(const std::vector<int>& all, const std::vector<int>& so
   return others;
 }
 
-/// Of two reasons why something was not saved, each of which may be empty.
-std::string first_of(std::string one, std::string other) {
-  return one.empty() ? std::move(other) : std::move(one);
-}
-
 }  // namespace
 
 RunEnd::RunEnd(const RunPlan& plan, Replica& replica, Evaluator& evaluator, BestModel& best,
@@ -128,12 +123,11 @@ Summary RunEnd::end_together() {
   reduce(!has_best);
   const AlignedBuffer& model = has_best ? best : mean_;
   const Report mine = report(model);
-  const std::string no_checkpoint = checkpoint_.finish();
+  checkpoint_.finish();
   Summary summary;
   summary.consensus_distance = distance_;
   const std::vector<Report> all = gather(plan_.group, plan_.deadline(), mine);
-  // No worker has a checkpoint to write any more.
-  summary.unsaved = reason(first_of(save(model), no_checkpoint));
+  summary.unsaved = reason(save(model));  // no worker has a checkpoint to write any more
   add_up(all, static_cast<double>(plan_.data.test.size()), summary);
   return summary;
 }
@@ -149,8 +143,8 @@ Summary RunEnd::end_alone() {
   note_mean_model(mine, evaluator_.of(model, plan_.data.test));
   Summary summary;
   summary.consensus_distance = distance_;
-  const std::string no_checkpoint = checkpoint_.finish();
-  summary.unsaved = reason(first_of(save(model), no_checkpoint));
+  checkpoint_.finish();
+  summary.unsaved = reason(save(model));
   add_up({mine}, static_cast<double>(plan_.data.test.size()), summary);
   if (figures_.rounds > 0) summary.samples_per_second = figures_.all_samples / figures_.seconds;
   return summary;
