@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the includes of the sources with the table of modules in docs/explanation/design.md:  modules.py SOURCE
 
-A module is a folder of lib/ and of include/fast/. It may include the modules that its row names, those that these use in
+A module is a folder of lib/ and of include/fast/; the CUDA half of nn is one more. It may include the modules that its row names, those that these use in
 turn, and its own headers. No module may use itself through others. The library, from core to worker, has at most 8 layers.
 """
 import pathlib
@@ -34,6 +34,12 @@ def closure(table):
     return closed
 
 
+def module_of(parts):
+    """The CUDA half of nn, nn_cuda, is the folder nn/cuda and the parts of layers beside the layers."""
+    is_half = parts[0] == "nn" and (parts[1] == "cuda" or parts[-1].endswith("_cuda.hpp") or parts[-1] == "cuda_part.hpp")
+    return "nn_cuda" if is_half else parts[0]
+
+
 def layer_of(module, table):
     return 1 + max((layer_of(name, table) for name in table[module]), default=0)
 
@@ -46,11 +52,11 @@ def includes(source):
             if path.suffix not in (".hpp", ".cpp", ".cu", ".cuh", ".h"):
                 continue
             own = path.relative_to(root).parts
-            module = own[0] if len(own) > 1 else TOP
+            module = module_of(own) if len(own) > 1 else TOP
             for header in re.findall(r'#include [<"]([^>"]+)[>"]', path.read_text()):
                 parts = header.removeprefix("fast/").split("/")
-                if len(parts) > 1 and parts[0] != module and any((root / parts[0]).is_dir() for root in roots):
-                    yield path.relative_to(source), module, parts[0]
+                if len(parts) > 1 and module_of(parts) != module and any((root / parts[0]).is_dir() for root in roots):
+                    yield path.relative_to(source), module, module_of(parts)
 
 
 def faults(source):
