@@ -225,9 +225,9 @@ void neighbors_learn_together(const Context& context) {
 }
 
 void make_last_nan(Backend& backend) {
-  const std::size_t last = values(backend, Role::parameter).size() - 1;
-  assign(backend, Role::parameter, [&, now = values(backend, Role::parameter)](std::size_t i) {
-    return i == last ? std::numeric_limits<double>::quiet_NaN() : now[i];
+  const std::vector<double> now = values(backend, Role::parameter);
+  assign(backend, Role::parameter, [&now](std::size_t i) {
+    return i + 1 < now.size() ? now[i] : std::numeric_limits<double>::quiet_NaN();
   });
 }
 

@@ -21,7 +21,10 @@ static atomic_int calls;
 
 static int is_victim(void) { return strcmp(setting("DIES_RANK"), setting("FASTRUN_RANK")) == 0; }
 static int is_place(const char* kind) { return strcmp(setting("DIES_IN"), kind) == 0; }
-static int is_last(void) { return atomic_load(&calls) == atoi(setting("DIES_AT")); }
+static int is_last(void) {
+  const int last = atoi(setting("DIES_AT"));
+  return last > 0 && atomic_load(&calls) == last;
+}
 
 static void enter(const char* kind) {
   const int counts = is_place(kind) || (is_place("left") && strcmp(kind, "meeting") == 0);

@@ -33,7 +33,7 @@ dies() {
   grep -q "test accuracy, mean model" "$directory/output" || report_failure "$title: no summary"
 }
 
-# The calls of the closing rounds' Worker, and those after it; before them, the moment in which all ranks have met to leave.
+# First the moment after the last meeting. Then the calls of the closing rounds' Worker, and those after it.
 for victim in 0 2; do
   count_calls left $victim
   last=$count
