@@ -25,9 +25,8 @@ const char* type_name<BFloat16> = "bf16";
 template <class Stored>
 class Bench {
  public:
-  explicit Bench(std::size_t count) : count_(count) {
+  explicit Bench(std::size_t count) : count_(count), wide_(count * sizeof(float)) {
     for (int v = 0; v < 6; ++v) slots_.emplace_back(count * sizeof(Stored));
-    wide_.emplace_back(count * sizeof(float));
   }
 
   void run(bench::Report& report) {
@@ -38,7 +37,7 @@ class Bench {
       const std::string d = ", d = " + std::to_string(degree);
       verify(degree);
       add("average, fixed arena" + d, 8 + (2 + neighbors) * sizeof(Stored),
-          [this, degree] { cuda::average(work(degree, wide(0)), stream_); });
+          [this, degree] { cuda::average(work(degree, wide()), stream_); });
       add("average, rotating arena" + d, (2 + neighbors) * sizeof(Stored),
           [this, degree] { cuda::average(work(degree, nullptr), stream_); });
     }
@@ -66,7 +65,7 @@ class Bench {
   static constexpr int in_a_row = 16;
 
   Stored* slot(std::size_t v) { return slots_[v].template as<Stored>().data(); }
-  float* wide(std::size_t v) { return wide_[v].template as<float>().data(); }
+  float* wide() { return wide_.template as<float>().data(); }
 
   /// `moved`: bytes an element.
   void add(const std::string& name, std::size_t moved, const std::function<void()>& enqueue) {
@@ -109,7 +108,8 @@ class Bench {
 
   std::size_t count_;
   cuda::Stream stream_;
-  std::vector<cuda::DeviceBuffer> slots_, wide_;
+  std::vector<cuda::DeviceBuffer> slots_;
+  cuda::DeviceBuffer wide_;
   std::vector<bench::Method> methods_;
   std::vector<std::size_t> moved_;
   const Stored* values_[4] = {};
