@@ -138,12 +138,13 @@ void export_model(const std::string& given, const std::string& to, const std::st
   const std::string from = source_in(given);
   const Weights weights = is_directory(from) ? weights_in_checkpoint(from) : weights_in_file(from);
   const std::filesystem::path target = to;
+  nn::OnnxNotes notes;
   if (target.extension() == ".onnx") {
-    nn::OnnxNotes notes;
     notes.metadata = {weights.metadata.begin(), weights.metadata.end()};
     if (const serve::Note note = note_of(weights)) {
       notes.mean = note->normalization.mean;
       notes.stddev = note->normalization.stddev;
+      notes.origins = note->normalization.origins;
     }
     write_whole(to, nn::to_onnx(spec_of(weights, model), weights.tensors, notes));
   } else if (target.extension() == ".safetensors") {
@@ -154,6 +155,10 @@ void export_model(const std::string& given, const std::string& to, const std::st
   }
   fmt::print("{}: {}, {} bytes\n", printable(to), printable(name_of(weights)),
              std::filesystem::file_size(target));
+  if (!notes.origins.empty())
+    fmt::print(
+        "its input are 64-bit floats: 32-bit floats cannot tell the values of some features "
+        "apart\n");
 }
 
 struct Files {

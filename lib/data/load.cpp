@@ -289,10 +289,17 @@ Splits load_layout(const fs::path& directory, const LoadOptions& options) {
   return {part(directory, "train", options), part(directory, "t10k", options), {}};
 }
 
+/// The moments are those of the training part as it is now.
+void measure_again(Splits& splits) {
+  std::vector<double> origins = std::move(splits.normalization.origins);
+  splits.normalization = splits.train.measure();
+  splits.normalization.origins = std::move(origins);
+}
+
 Splits load_directory(const fs::path& directory, const LoadOptions& options) {
   Splits splits = load_layout(directory, options);
   const bool is_measured = splits.train.is_streamed() && !options.stream;
-  if (!is_measured) splits.normalization = splits.train.measure();
+  if (!is_measured) measure_again(splits);
   return splits;
 }
 
@@ -357,9 +364,10 @@ void check_alike(const Splits& splits, const std::string& from) {
 /// What has another size still. Images of folders and tar files have the size already.
 void resize(Splits& splits, ImageSize to) {
   Dataset train = resized(splits.train, to), test = resized(splits.test, to);
-  if (train.sample_shape() != splits.train.sample_shape()) splits.normalization = train.measure();
+  const bool changes = train.sample_shape() != splits.train.sample_shape();
   splits.train = std::move(train);
   splits.test = std::move(test);
+  if (changes) measure_again(splits);
 }
 
 }  // namespace

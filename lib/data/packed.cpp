@@ -117,6 +117,7 @@ void write(const Splits& splits, Writer& to) {
   write(splits.test, to);
   to.array(std::span<const float>(splits.normalization.mean));
   to.array(std::span<const float>(splits.normalization.stddev));
+  to.array(std::span<const double>(splits.normalization.origins));
   write(splits.features, to);
   write(splits.class_names, to);
   write(splits.notes, to);
@@ -145,7 +146,9 @@ Splits unpack(std::span<const std::byte> from, const std::shared_ptr<const void>
   splits.train = read(reader, owner);
   splits.test = read(reader, owner);
   const auto mean = reader.array<float>(), stddev = reader.array<float>();
-  splits.normalization = {{mean.begin(), mean.end()}, {stddev.begin(), stddev.end()}};
+  const auto origins = reader.array<double>();
+  splits.normalization = {
+      {mean.begin(), mean.end()}, {stddev.begin(), stddev.end()}, {origins.begin(), origins.end()}};
   splits.features = read_texts(reader);
   splits.class_names = read_texts(reader);
   splits.notes = read_texts(reader);

@@ -14,7 +14,8 @@ namespace {
 constexpr char model_key[] = "fast.model", data_key[] = "fast.data", input_key[] = "fast.input",
                classes_key[] = "fast.classes", layers_key[] = "fast.layers",
                loss_key[] = "fast.loss", mean_key[] = "fast.mean", stddev_key[] = "fast.stddev",
-               features_key[] = "fast.features", class_names_key[] = "fast.class_names";
+               origins_key[] = "fast.origins", features_key[] = "fast.features",
+               class_names_key[] = "fast.class_names";
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 constexpr std::size_t most_sides = 8;
 
@@ -28,11 +29,12 @@ class Entries {
     return found == metadata_.end() ? std::string() : found->second;
   }
 
-  std::vector<float> numbers(const char* key) const {
-    std::vector<float> numbers;
+  template <class T = float>
+  std::vector<T> numbers(const char* key) const {
+    std::vector<T> numbers;
     const std::string list = text(key);  // the parts are views of it
     for (const std::string_view part : split_text(list, ',')) {
-      float number = 0;
+      T number = 0;
       if (!reads(part, number) || !std::isfinite(number)) refuse(key);
       numbers.push_back(number);
     }
@@ -92,6 +94,8 @@ Metadata to_metadata(const ModelMetadata& note) {
                     {classes_key, std::to_string(note.classes)},
                     {mean_key, fmt::format("{}", fmt::join(note.normalization.mean, ","))},
                     {stddev_key, fmt::format("{}", fmt::join(note.normalization.stddev, ","))}};
+  const std::vector<double>& origins = note.normalization.origins;
+  if (!origins.empty()) metadata[origins_key] = fmt::format("{}", fmt::join(origins, ","));
   if (!note.model.empty()) metadata[model_key] = note.model;
   if (!note.data.empty()) metadata[data_key] = note.data;
   if (!note.layers.empty()) metadata[layers_key] = note.layers;
@@ -114,6 +118,11 @@ std::optional<ModelMetadata> model_note(const Metadata& metadata, std::string_vi
   note.features = entries.names(features_key);
   note.class_names = entries.names(class_names_key);
   note.normalization = {entries.numbers(mean_key), entries.numbers(stddev_key)};
+  if (metadata.contains(origins_key)) {
+    note.normalization.origins = entries.numbers<double>(origins_key);
+    if (note.normalization.origins.size() != static_cast<std::size_t>(input->front()))
+      entries.refuse(origins_key);
+  }
   for (const float stddev : note.normalization.stddev) {
     if (stddev <= 0) entries.refuse(stddev_key);
   }

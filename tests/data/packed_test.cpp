@@ -32,7 +32,7 @@ data::Splits example() {
   data::Splits splits;
   splits.train = data::synthetic_classification(40, {3, 5}, 4, 1).slice(3, 30);
   splits.test = {"bytes", {1, 2}, std::vector<std::uint8_t>{1, 2, 3, 4, 5, 6}, {0, 1, 1}, 2};
-  splits.normalization = {{0.5F, 0.25F, 0.125F}, {1, 2, 3}};
+  splits.normalization = {{0.5F, 0.25F, 0.125F}, {1, 2, 3}, {0, 1.7e9, 0}};
   return splits;
 }
 
@@ -48,6 +48,7 @@ TEST_CASE("packed data sets are the same in the memory that they were packed int
   check_equal(found.test, splits.test);
   CHECK(found.normalization.mean == splits.normalization.mean);
   CHECK(found.normalization.stddev == splits.normalization.stddev);
+  CHECK(found.normalization.origins == splits.normalization.origins);
   const auto* first = reinterpret_cast<const std::byte*>(found.train.labels().data());
   CHECK((first > bytes.data() && first < bytes.data() + bytes.size()));
 }

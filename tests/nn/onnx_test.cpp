@@ -101,6 +101,17 @@ TEST_CASE(
   CHECK(plain.find("normalization") == std::string::npos);
 }
 
+TEST_CASE("a model with origins takes 64-bit inputs") {
+  Network<float> network(mlp({2, 3}), 1);
+  OnnxNotes notes{{0, 0}, {1, 2}, {}, {1.7e9, 0}};
+  const std::string file = to_onnx(network.spec(), network.parameter_views(), notes);
+  for (const std::string_view part : {"normalization.origins", "Sub", "Cast"})
+    CHECK(file.find(part) != std::string::npos);
+  notes.origins = {1};
+  CHECK_THROWS_WITH(to_onnx(network.spec(), network.parameter_views(), notes),
+                    Catch::Contains("1 origins for an input of"));
+}
+
 TEST_CASE("a model of the library is recognized by its tensors") {
   for (const ModelSpec& spec : {lenet5(), mlp({20, 8, 5}), resnet20(100), lstm(9, 4)}) {
     Network<float> network(spec, 1);

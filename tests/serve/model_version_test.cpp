@@ -87,6 +87,12 @@ TEST_CASE("values are normalized as a data set does it") {
   CHECK_THROWS_AS(version->inputs({bytes, 1, true}), serve::Refusal);
 }
 
+TEST_CASE("a model whose inputs need 64 bits is refused") {
+  const data::Normalization times{{0, 0, 0, 0}, {1, 1, 1, 1}, {0, 1.7e9, 0, 0}};
+  CHECK_THROWS_WITH(version_of(nn::mlp({4, 3, 2}), 1, times),
+                    ContainsSubstring("1700000000") && ContainsSubstring("fast-model export"));
+}
+
 TEST_CASE("tokens stay the numbers that they are, as floats and as bytes") {
   const nn::ModelSpec spec{"words", {4}, {nn::Embedding{200, 2}, nn::Flatten{}, nn::Dense{2}}};
   const std::vector<float> tokens{0, 3, 7, 199};

@@ -94,6 +94,20 @@ def numpy_files(folder):
     check("no training sample" not in info("labels from 0", folder / "from0.npz"), "all classes")
 
 
+def times(folder):
+    """Seconds since 1970 within a minute: read, and refused where they become 32-bit floats."""
+    seconds = 1.7e9 + numpy.arange(60)
+    file = folder / "times.csv"
+    file.write_text("time,y\n" + "".join(f"{second:.0f},{i % 2}\n" for i, second in enumerate(seconds)))
+    text = info("times", file, "--target", "y")
+    check("column time: values are stored less 1700000000" in text, text)
+    mean = float(re.search(r"^mean (.*)$", text, re.M)[1])
+    check(abs(mean - seconds.mean()) < 5, text)
+    refused("times in shards", "convert", file, folder / "times", "--target", "y",
+            says="feature time has values near 1700000000 with small differences, which the 32-bit floats of packed shards cannot tell apart")
+    check(not (folder / "times").exists(), "a folder for shards that were refused")
+
+
 def tables(folder):
     rows = [[f"{random.normal():.6f}", f"{random.normal(5, 3):.6f}", random.choice(["a,b", 'say "x"', "two\nlines"])]
             for _ in range(200)]
@@ -163,7 +177,7 @@ def tars(folder):
 
 
 with tempfile.TemporaryDirectory() as name:
-    for part in (numpy_files, tables, tars):
+    for part in (numpy_files, times, tables, tars):
         place = pathlib.Path(name) / part.__name__
         place.mkdir()
         part(place)

@@ -96,6 +96,24 @@ def test_numbers():
     check(abs(error - summary["test_mae_mean_model"]) < 1e-4 * error, f"numbers: mean error {error}, the run: {summary['test_mae_mean_model']}")
 
 
+def test_times():
+    """Seconds since 1970 within a minute, of which 32-bit floats make one value: the file takes 64 bits."""
+    for part, rows in (("train", 600), ("test", 211)):
+        times = 1.7e9 + numpy.round(draw.uniform(0, 60, rows), 3)
+        other = draw.normal(size=rows)
+        late = times > 1.7e9 + 30
+        with open(f"times-{part}.csv", "w") as file:
+            file.write("time,other,late\n")
+            file.writelines(f"{time:.3f},{float(x)},{bool(y)}\n" for time, x, y in zip(times, other, late))
+    path, summary = trained("times", "--data", "times-train.csv", "--test-data", "times-test.csv", "--target", "late",
+                            "--model", "mlp:16", "--learning-rate", "0.1")
+    logits, metadata = evaluate(path, numpy.stack([numpy.array([float(f"{time:.3f}") for time in times]), other], 1))
+    correct = int((logits.argmax(1) == late).sum())
+    check(abs(correct / len(late) - summary["test_accuracy_mean_model"]) < 1e-9, f"times: {correct} of {len(late)}, the run: {summary['test_accuracy_mean_model']}")
+    check(correct > 0.93 * len(late), f"times: the model has learned nothing: {correct}")
+    check(metadata["fast.origins"].startswith("17000000"), f"times: {metadata}")
+
+
 def test_images():
     """Pixels divided by 255, of an array and of bytes with several channels."""
     for name, shape, model in (("gray", (1, 28, 28), "lenet"), ("colors", (3, 32, 32), "resnet20")):
@@ -124,6 +142,7 @@ with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)
     test_classes()
     test_numbers()
+    test_times()
     test_images()
     os.chdir("/")
 print(len(failures), "failures")

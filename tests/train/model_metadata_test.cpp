@@ -27,6 +27,15 @@ TEST_CASE("a note is read from metadata as it was written, bit for bit") {
   CHECK(read->normalization.stddev == cifar_note.normalization.stddev);
 }
 
+TEST_CASE("origins are read as they were written, one a channel") {
+  ModelMetadata note{"mlp", "", {2}, 3, {{0, 1}, {1, 1}, {1700000000.25, 0}}};
+  const train::Metadata metadata = to_metadata(note);
+  CHECK(train::model_note(metadata, "m")->normalization.origins == note.normalization.origins);
+  CHECK(to_metadata(cifar_note).count("fast.origins") == 0);
+  note.normalization.origins.pop_back();
+  CHECK_THROWS_WITH(train::model_note(to_metadata(note), "m"), ContainsSubstring("fast.origins"));
+}
+
 TEST_CASE("a run without names has a note without names") {
   const train::Metadata metadata = train::to_metadata({"", "", {16}, 4, {}});
   CHECK(metadata.size() == 4);

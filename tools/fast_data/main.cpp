@@ -23,6 +23,7 @@
 #include "cli/exit_status.hpp"
 #include "core/host.hpp"
 #include "core/message.hpp"
+#include "data/files/origins.hpp"
 #include "data/options/rows.hpp"
 #include "fast_data/publish.hpp"
 #include "options/option_table.hpp"
@@ -141,6 +142,7 @@ std::string shards_of(std::size_t count) {
 void convert(const Conversion& conversion, const data::LoadOptions& reading) {
   const std::size_t shard_bytes = bytes_of(conversion.shard_size);
   const data::Splits splits = data::load(conversion.from, reading);
+  data::refuse_origins(splits, conversion.from, "packed shards");
   make_directory(conversion.to);
   for (const auto& [name, part] :
        {std::pair("train", &splits.train), std::pair("test", &splits.test)}) {
@@ -226,8 +228,11 @@ void show(const std::string& from, const data::LoadOptions& reading) {
   }
   show_features(splits);
   show_targets(splits.train);
-  fmt::print("mean {:.4f}\nstandard deviation {:.4f}\n", fmt::join(splits.normalization.mean, " "),
-             fmt::join(splits.normalization.stddev, " "));
+  const data::Normalization& moments = splits.normalization;
+  std::vector<double> means(moments.mean.begin(), moments.mean.end());
+  for (std::size_t c = 0; c < moments.origins.size(); ++c) means[c] += moments.origins[c];
+  fmt::print("mean {:.4f}\nstandard deviation {:.4f}\n", fmt::join(means, " "),
+             fmt::join(moments.stddev, " "));
 }
 
 tools::Command& add_convert(tools::Command& program, Conversion& conversion) {

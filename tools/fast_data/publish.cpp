@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/message.hpp"
+#include "data/files/origins.hpp"
 #include "data/files/split.hpp"
 #include "data/options/rows.hpp"
 #include "feed/sample_messages.hpp"
@@ -100,6 +101,7 @@ void publish(const PublishOptions& options, const data::LoadOptions& reading) {
   const auto broker = stream::connect(address, {.name = "fast-data", .log = log});
   const auto sink = broker->sink(address.subject);
   const data::Splits splits = data::load(options.from, reading);
+  data::refuse_origins(splits, options.from, "messages");
   const data::Dataset& part = options.part == "train" ? splits.train : splits.test;
   std::string id = options.id;
   if (id.empty()) {

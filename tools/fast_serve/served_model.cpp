@@ -112,6 +112,12 @@ ModelVersion::ModelVersion(const nn::ModelSpec& spec, nn::Shape sample,
   hash_ = hash_of(own);
   if (normalizing_) {  // throws when it does not fit the channels
     gathered(std::vector<float>(sample_values_), 1, sample_, *normalizing_);
+    const std::vector<double>& origins = normalizing_->origins;
+    require(origins.empty(), ErrorKind::data,
+            "{}: its features have values near {} with small differences, which the 32-bit floats "
+            "of requests cannot tell apart; subtract a constant in the data and train again, or "
+            "export the model (fast-model export --to MODEL.onnx), whose input has 64 bits",
+            source_, fmt::join(origins, ", "));
   }
 }
 

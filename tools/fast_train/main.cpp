@@ -158,10 +158,11 @@ std::string agreement(const data::Splits& data) {
   const data::Dataset& train = data.train;
   return fmt::format(
       "data: {} samples [{}] to train in {} shards, {} to test, {} classes, targets [{}]\n"
-      "data: mean {:a}, standard deviation {:a}\n",
+      "data: mean {:a}, standard deviation {:a}, origins {:a}\n",
       train.size(), fmt::join(train.sample_shape(), "x"), train.shards().size(), data.test.size(),
       train.classes(), fmt::join(train.target_shape(), "x"),
-      fmt::join(data.normalization.mean, " "), fmt::join(data.normalization.stddev, " "));
+      fmt::join(data.normalization.mean, " "), fmt::join(data.normalization.stddev, " "),
+      fmt::join(data.normalization.origins, " "));
 }
 
 /// --topology auto, after the choice by hosts.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/message.hpp"
+#include "data/files/origins.hpp"
 #include "feed/sample_messages.hpp"
 #include "nn/shape.hpp"
 #include "stream/broker.hpp"
@@ -43,6 +44,7 @@ std::string shown_data(const Options& o) {
 }
 
 data::Splits stream_splits(const Options& o, data::Splits tested) {
+  data::refuse_origins(tested, o.load.test_data, "messages");
   tested.train = data::form_of_stream(tested.test, shown_data(o), o.load.limit);
   return tested;
 }

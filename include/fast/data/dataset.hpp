@@ -38,6 +38,10 @@ class SampleSource {
 struct Normalization {
   std::vector<float> mean = {0};
   std::vector<float> stddev = {1};
+  /// What a table's reader has subtracted from each channel, in 64 bits, before it stored the
+  /// values as floats: then `mean` is that of the stored values. Empty for most data: nothing. Of
+  /// a value as the file has it, training sees (value - origin - mean) / stddev.
+  std::vector<double> origins = {};
 };
 
 /// What a model learns of the samples: class labels in [0, classes), or floats to be predicted.

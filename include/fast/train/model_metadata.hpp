@@ -24,6 +24,7 @@ namespace fast::train {
 /// | fast.features | ["age","height"] | a JSON list; missing where the values have no names |
 /// | fast.class_names | ["cat","dog"] | by label; missing where the classes have no names |
 /// | fast.mean, fast.stddev | 0.286 | of each channel, or of all; separated by commas |
+/// | fast.origins | 1.7e9,0 | data::Normalization::origins; missing where nothing is subtracted |
 struct ModelMetadata {
   std::string model;
   std::string data;

@@ -13,6 +13,7 @@
 #include "data/files/classes.hpp"
 #include "data/files/contents.hpp"
 #include "data/files/csv_table.hpp"
+#include "data/files/origins.hpp"
 #include "data/files/split.hpp"
 
 namespace fast::data {
@@ -61,20 +62,20 @@ bool has_classes(const CsvTable& table, TargetKind kind) {
 }
 
 std::vector<float> numbers_of(const CsvTable& table) {
-  std::vector<float> values;
+  std::vector<double> values;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     double number = 0;
     const std::string& text = table.targets()[row];
     const bool is_number = read_number(text, number);
-    const auto value = static_cast<float>(number);
-    if (!is_number || !std::isfinite(value))
+    if (!is_number || !std::isfinite(static_cast<float>(number)))
       fail(ErrorKind::data,
            "csv: {}: \"{}\" is not a finite number, which this loss needs as a target; correct it, "
            "or take --loss cross_entropy for classes",
            table.place_of_target(row), printable(text));
-    values.push_back(value);
+    values.push_back(number);
   }
-  return values;
+  check_targets_as_floats(values, fmt::format("csv: {}: the target", printable(table.path())));
+  return {values.begin(), values.end()};
 }
 
 /// Whole numbers from 0 on.
@@ -130,15 +131,21 @@ Classes classes_of(const CsvTable& table, const LoadOptions& options) {
   return {{sorted.begin(), sorted.end()}, found};
 }
 
-Dataset dataset_of(const CsvTable& table, const std::optional<Classes>& classes) {
+ChannelForm columns_of(const CsvTable& table) {
+  return {table.width(), 1, [&table](std::size_t c) { return table.feature_name(c); }};
+}
+
+Dataset dataset_of(const CsvTable& table, const std::optional<Classes>& classes,
+                   const std::vector<double>& origins) {
   std::vector<std::int64_t> shape{static_cast<std::int64_t>(table.width())};
+  std::vector<float> values = less_origins(table.values(), origins, columns_of(table));
   if (!classes) {
-    return {table.path(), std::move(shape), table.values(), Targets{numbers_of(table), {}, 0}};
+    return {table.path(), std::move(shape), std::move(values), Targets{numbers_of(table), {}, 0}};
   }
   std::vector<std::int32_t> labels = classes->names.empty()
                                          ? numbered_classes(table, classes->count)
                                          : named_classes(table, classes->names);
-  return {table.path(), std::move(shape), table.values(), std::move(labels), classes->count};
+  return {table.path(), std::move(shape), std::move(values), std::move(labels), classes->count};
 }
 
 }  // namespace
@@ -149,7 +156,8 @@ Splits parse_csv(std::string_view text, const std::string& path, const LoadOptio
   const CsvTable table(text, path, {options.target, options.features});
   std::optional<Classes> classes;
   if (has_classes(table, options.targets)) classes = classes_of(table, options);
-  const Dataset all = dataset_of(table, classes);
+  const std::vector<double> origins = origins_of(table.values(), columns_of(table));
+  const Dataset all = dataset_of(table, classes, origins);
   Splits splits;
   if (options.test_data.empty()) {
     splits = split_at_random(all, options);
@@ -157,13 +165,21 @@ Splits parse_csv(std::string_view text, const std::string& path, const LoadOptio
     const std::string test_text = read_text(options.test_data, "csv");
     const CsvTable test(test_text, options.test_data, {options.target, table.features()});
     splits.train = first_of(all, options.limit);
-    splits.test = first_of(dataset_of(test, classes), options.limit);
+    splits.test = first_of(dataset_of(test, classes, origins), options.limit);
   }
   splits.normalization = splits.train.measure();
+  splits.normalization.origins = origins;
   splits.features = table.features();
   if (classes) splits.class_names = classes->names;
   for (const std::string& column : table.unused())
     splits.notes.push_back("column not used: " + column);
+  for (const std::string& column : table.row_counts())
+    splits.notes.push_back(fmt::format(
+        "column {}: it counts the rows; unless it is a feature, name the --features without it",
+        column));
+  const ChannelForm columns{
+      table.width(), 1, [&](std::size_t c) { return "column " + printable(table.features()[c]); }};
+  for (std::string& note : origin_notes(origins, columns)) splits.notes.push_back(std::move(note));
   return splits;
 }
 

@@ -125,6 +125,22 @@ std::string listed(const std::vector<std::string>& header) {
   return header.size() > most_names_shown ? text + ", ..." : text;
 }
 
+/// False for a column without a name, and for the names that pandas makes of them.
+bool has_name(std::string_view column) {
+  return !column.empty() && !column.starts_with("Unnamed: ");
+}
+
+/// What is not CSV, or has a line before the names.
+void refuse_other_texts(std::string_view text, const std::string& path) {
+  const std::string_view begin = text.substr(0, 2);
+  require(begin != "\xff\xfe" && begin != "\xfe\xff", ErrorKind::data,
+          "csv: {}: the text is UTF-16; save it as UTF-8", printable(path));
+  require(!text.starts_with("sep="), ErrorKind::data,
+          "csv: {}:1: \"sep=\" is a line of Excel; the names of the columns are required there. "
+          "Remove the line",
+          printable(path));
+}
+
 /// A separator of other programs.
 void refuse_other_separators(const std::vector<std::string>& header, const std::string& path) {
   if (header.size() != 1) return;
@@ -185,13 +201,13 @@ bool read_feature(std::string_view field, double& value) {
 
 CsvTable::CsvTable(std::string_view text, std::string path, const CsvColumns& columns)
     : path_(std::move(path)) {
+  refuse_other_texts(text, path_);
   CsvReader reader(text, path_);
   Fields fields;
   require(reader.next(fields), ErrorKind::data,
           "csv: {}: the file is empty; a first line with the names of the columns is required",
           printable(path_));
   header_.assign(fields.begin(), fields.end());
-  ranges_.resize(header_.size());
   refuse_other_separators(header_, path_);
   while (reader.next(fields)) {
     if (fields.size() != header_.size())
@@ -204,7 +220,7 @@ CsvTable::CsvTable(std::string_view text, std::string path, const CsvColumns& co
   }
   require(!lines_.empty(), ErrorKind::data, "csv: {}: no rows follow the line of names",
           printable(path_));
-  check_resolution();
+  check_truths();
 }
 
 void CsvTable::find_columns(const CsvColumns& columns, const Fields& first) {
@@ -220,7 +236,7 @@ void CsvTable::find_columns(const CsvColumns& columns, const Fields& first) {
     if (c == target_) continue;
     if (is_missing(first[c]))
       undecided_.emplace_back(c, first[c]);
-    else if (!header_[c].empty() && read_feature(first[c], number))
+    else if (has_name(header_[c]) && read_feature(first[c], number))
       features_.push_back(c);
     else
       texts_.emplace_back(c, first[c]);
@@ -238,7 +254,7 @@ void CsvTable::check_undecided(const Fields& fields) {
     const auto& [c, first] = column;
     double number = 0;
     if (is_missing(fields[c])) return false;
-    require(header_[c].empty() || !read_feature(fields[c], number), ErrorKind::data,
+    require(!has_name(header_[c]) || !read_feature(fields[c], number), ErrorKind::data,
             "csv: {}: \"{}\" is not a number, later values of the column are; correct it, or name "
             "the --features without this column",
             place(lines_.front(), c), shown(first));
@@ -248,14 +264,42 @@ void CsvTable::check_undecided(const Fields& fields) {
 }
 
 std::vector<std::string> CsvTable::unused() const {
+  const auto column = [this](std::size_t c) {
+    return header_[c].empty() ? fmt::format("column {}", c + 1) : shown(header_[c]);
+  };
   std::vector<std::string> columns;
   for (const auto& [c, text] : texts_)
-    columns.push_back(header_[c].empty() ? fmt::format("column {}: it has no name", c + 1)
-                                         : fmt::format("{}: \"{}\" is not a number",
-                                                       shown(header_[c]), shown(text)));
+    columns.push_back(has_name(header_[c])
+                          ? fmt::format("{}: \"{}\" is not a number", column(c), shown(text))
+                          : fmt::format("{}: it has no name", column(c)));
   for (const auto& [c, text] : undecided_)
-    columns.push_back(fmt::format("{}: all values are missing", shown(header_[c])));
+    columns.push_back(fmt::format("{}: all values are missing", column(c)));
   return columns;
+}
+
+std::vector<std::string> CsvTable::row_counts() const {
+  std::vector<std::string> columns;
+  for (std::size_t k = 0; k < width(); ++k) {
+    std::size_t row = 0;
+    while (row < rows() && values_[row * width() + k] == values_[k] + static_cast<double>(row))
+      ++row;
+    if (row == rows() && rows() > 2) columns.push_back(shown(names_[k]));
+  }
+  return columns;
+}
+
+/// True and False are 1 and 0. Among other numbers they are a mistake of the file.
+void CsvTable::check_truths() const {
+  for (const auto& [k, line] : truths_) {
+    for (std::size_t row = 0; row < rows(); ++row) {
+      const double value = values_[row * width() + k];
+      if (value != 0 && value != 1)
+        fail(ErrorKind::data,
+             "csv: {}: a value is True or False, line {} has {}; correct it, or name the "
+             "--features without this column",
+             place(line, features_[k]), lines_[row], value);
+    }
+  }
 }
 
 std::string CsvTable::place(std::size_t line, std::size_t column) const {
@@ -263,40 +307,30 @@ std::string CsvTable::place(std::size_t line, std::size_t column) const {
                      printable(header_[column]));
 }
 
-float CsvTable::feature(std::string_view field, std::size_t line, std::size_t column) {
+double CsvTable::feature(std::string_view field, std::size_t line, std::size_t k) {
   double number = 0;
+  if (read_number(field, number)) {
+    if (!std::isfinite(static_cast<float>(number)))
+      fail(ErrorKind::data,
+           "csv: {}: \"{}\" is not a finite number; correct the value or remove the row",
+           place(line, features_[k]), shown(field));
+    return number;
+  }
   if (!read_feature(field, number))
     fail(ErrorKind::data,
          "csv: {}: \"{}\" is not a number; correct it, or name the --features without this column",
-         place(line, column), shown(field));
-  const auto value = static_cast<float>(number);
-  if (!std::isfinite(value))
-    fail(ErrorKind::data,
-         "csv: {}: \"{}\" is not a finite number; correct the value or remove the row",
-         place(line, column), shown(field));
-  ranges_[column].low = std::min(ranges_[column].low, number);
-  ranges_[column].high = std::max(ranges_[column].high, number);
-  return value;
+         place(line, features_[k]), shown(field));
+  truths_.emplace(k, line);
+  return number;
 }
 
-/// Values are stored as floats. A column whose values differ by a few steps of a float only, as
-/// seconds since 1970 do, would lose what it says.
-void CsvTable::check_resolution() const {
-  constexpr double fewest_steps = 256;
-  for (const std::size_t c : features_) {
-    const auto& [low, high] = ranges_[c];
-    const auto largest = static_cast<float>(std::max(std::abs(low), std::abs(high)));
-    const double step = std::nextafter(largest, HUGE_VALF) - largest;
-    if (high > low && (high - low) / step < fewest_steps)
-      fail(ErrorKind::data,
-           "csv: {}: column \"{}\" has values from {} to {}; 32-bit floats have steps of {} there. "
-           "Subtract a constant from the column, or name the --features without it",
-           printable(path_), shown(header_[c]), low, high, step);
-  }
+std::string CsvTable::feature_name(std::size_t feature) const {
+  return fmt::format("csv: {}: column \"{}\"", printable(path_), shown(names_[feature]));
 }
 
 void CsvTable::add(const Fields& fields, std::size_t line) {
-  for (const std::size_t c : features_) values_.push_back(feature(fields[c], line, c));
+  for (std::size_t k = 0; k < features_.size(); ++k)
+    values_.push_back(feature(fields[features_[k]], line, k));
   targets_.emplace_back(trimmed(fields[target_]));
   lines_.push_back(line);
 }

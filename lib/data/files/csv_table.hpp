@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <deque>
-#include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,10 +57,14 @@ class CsvTable {
   std::size_t rows() const { return lines_.size(); }
   std::size_t width() const { return names_.size(); }
   const std::vector<std::string>& features() const { return names_; }
-  const std::vector<float>& values() const { return values_; }  ///< rows × width
+  const std::vector<double>& values() const { return values_; }  ///< rows × width
+  /// "csv: FILE: column \"y\"", for messages.
+  std::string feature_name(std::size_t feature) const;
   /// Columns that are neither the target nor features though nobody has chosen the features, each
   /// with the reason: `price: "1,234.5" is not a number`.
   std::vector<std::string> unused() const;
+  /// Features that are one more in each row, as numbers of rows are.
+  std::vector<std::string> row_counts() const;
   const std::vector<std::string>& targets() const { return targets_; }  ///< as they are written
   /// "FILE:LINE: column 3 (y)", of the target of a row.
   std::string place_of_target(std::size_t row) const { return place(lines_[row], target_); }
@@ -72,25 +76,21 @@ class CsvTable {
   void find_columns(const CsvColumns& columns, const Fields& first);
   void check_undecided(const Fields& fields);
   void add(const Fields& fields, std::size_t line);
-  float feature(std::string_view field, std::size_t line, std::size_t column);
-  void check_resolution() const;
+  double feature(std::string_view field, std::size_t line, std::size_t k);
+  void check_truths() const;
 
   std::string path_;
   std::vector<std::string> header_;
   std::vector<std::string> names_;     ///< of the features
   std::vector<std::size_t> features_;  ///< their columns
   std::size_t target_ = 0;             ///< its column
-  /// The smallest and the largest value of a column.
-  struct Range {
-    double low = std::numeric_limits<double>::infinity();
-    double high = -std::numeric_limits<double>::infinity();
-  };
-  std::vector<Range> ranges_;  ///< of the columns; empty ranges where there is no feature
   /// Columns whose values are missing so far, and the first of these values.
   std::vector<std::pair<std::size_t, std::string>> undecided_;
   /// Columns of other values than numbers, and the first of these values.
   std::vector<std::pair<std::size_t, std::string>> texts_;
-  std::vector<float> values_;
+  /// The features with True or False, and the first line with one.
+  std::map<std::size_t, std::size_t> truths_;
+  std::vector<double> values_;
   std::vector<std::string> targets_;
   std::vector<std::size_t> lines_;  ///< of each row
 };

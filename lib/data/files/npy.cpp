@@ -17,8 +17,6 @@
 namespace fast::data {
 namespace {
 
-constexpr std::string_view npy_magic = "\x93NUMPY";
-
 /// The dictionary of a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class NpyHeader {
  public:
@@ -133,11 +131,11 @@ constexpr std::array<NpyType, 12> npy_types{
      {"i2", 2, read_npy_values<std::int16_t, std::int64_t>},
      {"u4", 4, read_npy_values<std::uint32_t, std::int64_t>},
      {"i4", 4, read_npy_values<std::int32_t, std::int64_t>},
-     {"u8", 8, read_npy_values<std::uint64_t, std::int64_t>},
+     {"u8", 8, read_npy_values<std::uint64_t, double>},
      {"i8", 8, read_npy_values<std::int64_t, std::int64_t>},
      {"f2", 2, read_npy_values<Float16, float>},
      {"f4", 4, read_npy_values<float, float>},
-     {"f8", 8, read_npy_values<double, float>}}};
+     {"f8", 8, read_npy_values<double, double>}}};
 
 /// `descr` is "<f4", ">i2" or "|u1".
 const NpyType& npy_type(std::string_view descr, const std::string& name) {

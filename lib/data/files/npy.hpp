@@ -5,18 +5,26 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "data/files/origins.hpp"
+
 namespace fast::data {
+
+/// The first bytes of such a file.
+inline constexpr std::string_view npy_magic = "\x93NUMPY";
 
 struct NpyArray {
   std::vector<std::int64_t> shape;  ///< row-major; empty: one value
-  /// uint8 stays bytes. Floats of 16, 32 and 64 bits become float. Other integers, and bool as 0
-  /// and 1, become whole numbers; uint64 above 2⁶³ - 1 wraps.
-  std::variant<std::vector<std::uint8_t>, std::vector<float>, std::vector<std::int64_t>> values;
+  /// uint8 stays bytes. Floats of 16 and 32 bits become float, uint64 double. Other integers, and
+  /// bool as 0 and 1, become whole numbers.
+  std::variant<std::vector<std::uint8_t>, std::vector<float>, std::vector<std::int64_t>,
+               std::vector<double>>
+      values;
 };
 
 /// Reads the bytes of a file, of either byte order, in C or in Fortran order. Throws Error(data),
@@ -31,11 +39,16 @@ struct NpySamples {
   std::vector<std::int64_t> shape;
   Dataset::Values values;
   std::size_t count = 0;
+  std::vector<double> origins = {};  ///< see Normalization
 };
 
-/// The first side counts samples; their shapes are as fast/data/numpy.hpp says. Throws Error(data),
-/// which begins with "numpy: NAME", for an array without sides or samples and for values that are
-/// not finite.
-NpySamples npy_samples(NpyArray array, const std::string& name);
+/// The first side counts samples; their shapes are as fast/data/numpy.hpp says. Values are stored
+/// less `origins`; without these, less origins_of() them. Throws Error(data), which begins with
+/// "numpy: NAME", for an array without sides or samples and for values that are not finite.
+NpySamples npy_samples(NpyArray array, const std::string& name,
+                       const std::optional<std::vector<double>>& origins = std::nullopt);
+
+/// The channels of samples of that shape.
+ChannelForm channels_of(const std::vector<std::int64_t>& sample, const std::string& name);
 
 }  // namespace fast::data

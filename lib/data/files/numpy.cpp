@@ -45,7 +45,19 @@ std::vector<T> channels_first(const std::vector<T>& values, std::size_t pixels,
 
 }  // namespace
 
-NpySamples npy_samples(NpyArray array, const std::string& name) {
+ChannelForm channels_of(const std::vector<std::int64_t>& sample, const std::string& name) {
+  ChannelForm form;
+  form.channels = static_cast<std::size_t>(sample.empty() ? 1 : sample[0]);
+  for (std::size_t side = 1; side < sample.size(); ++side)
+    form.plane *= static_cast<std::size_t>(sample[side]);
+  form.name = [name](std::size_t c) {
+    return fmt::format("{}: column {}", printable(name), c + 1);
+  };
+  return form;
+}
+
+NpySamples npy_samples(NpyArray array, const std::string& name,
+                       const std::optional<std::vector<double>>& origins) {
   require(!array.shape.empty() && array.shape[0] > 0, ErrorKind::data,
           "numpy: {}: shape ({}); samples need a first side that counts them", printable(name),
           fmt::join(array.shape, ", "));
@@ -55,20 +67,27 @@ NpySamples npy_samples(NpyArray array, const std::string& name) {
   if (samples.shape.empty()) samples.shape = {1};
   if (samples.shape.size() == 2) samples.shape = {1, samples.shape[0], samples.shape[1]};
   const bool turn = has_channels_last(samples.shape);
-  const auto& shape = samples.shape;
+  const auto shape = samples.shape;
+  if (turn) samples.shape = {shape[2], shape[0], shape[1]};
+  const auto as_stored = [&](std::span<const double> values) -> Dataset::Values {
+    const ChannelForm form = channels_of(samples.shape, "numpy: " + name);
+    samples.origins = origins ? *origins : origins_of(values, form);
+    return less_origins(values, samples.origins, form);
+  };
   const auto take = [&](auto& values) -> Dataset::Values {
     using T = typename std::decay_t<decltype(values)>::value_type;
     if (turn)
       values = channels_first(values, static_cast<std::size_t>(shape[0] * shape[1]),
                               static_cast<std::size_t>(shape[2]));
     if constexpr (std::is_same_v<T, std::int64_t>) {
-      return std::vector<float>(values.begin(), values.end());
+      return as_stored(std::vector<double>(values.begin(), values.end()));
+    } else if constexpr (std::is_same_v<T, double>) {
+      return as_stored(values);
     } else {
       return std::move(values);
     }
   };
   samples.values = std::visit(take, array.values);
-  if (turn) samples.shape = {shape[2], shape[0], shape[1]};
   if (const auto* floats = std::get_if<std::vector<float>>(&samples.values)) {
     const auto bad = std::find_if(floats->begin(), floats->end(),
                                   [](float value) { return !std::isfinite(value); });
@@ -150,14 +169,6 @@ ArrayNames names_in(const Arrays& arrays, const LoadOptions& options) {
   return chosen;
 }
 
-std::vector<float> as_floats(const std::vector<std::int64_t>& values) {
-  return {values.begin(), values.end()};
-}
-std::vector<float> as_floats(const std::vector<std::uint8_t>& values) {
-  return {values.begin(), values.end()};
-}
-std::vector<float> as_floats(const std::vector<float>& values) { return values; }
-
 /// Whole numbers from 0 on.
 std::vector<std::int32_t> classes_in(const NpyArray& array, const std::string& name, int& classes) {
   const double limit = classes > 0 ? classes : most_classes;
@@ -191,22 +202,32 @@ bool has_classes(const NpyArray& array, std::size_t samples, TargetKind kind) {
 }
 
 Targets npy_targets(const NpyArray& array, const std::string& name) {
-  std::vector<float> values =
-      std::visit([](const auto& all) { return as_floats(all); }, array.values);
+  const auto doubles = std::visit(
+      [](const auto& all) { return std::vector<double>(all.begin(), all.end()); }, array.values);
+  std::vector<float> values(doubles.begin(), doubles.end());
   const auto bad =
       std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
   require(bad == values.end(), ErrorKind::data,
           "numpy: {}: target {} is not finite; correct it or remove the sample", printable(name),
           bad - values.begin());
+  check_targets_as_floats(doubles, "numpy: " + printable(name));
   std::vector<std::int64_t> shape(array.shape.begin() + 1, array.shape.end());
   return {std::move(values), std::move(shape), 0};
 }
 
-/// One part. `kind` and `classes` are those of the options or of the part before.
+/// How values are read: as the options say, and then as the part before was read.
+struct Reading {
+  TargetKind kind;
+  int classes;
+  std::optional<std::vector<double>> origins = std::nullopt;
+};
+
 Dataset part_of_arrays(const Arrays& arrays, const std::string& x, const std::string& y,
-                       TargetKind& kind, int& classes) {
+                       Reading& reading) {
+  auto& [kind, classes, origins] = reading;
   const std::string place = fmt::format("{}: {}", arrays.where, y);
-  NpySamples samples = npy_samples(arrays.read(x), fmt::format("{}: {}", arrays.where, x));
+  NpySamples samples = npy_samples(arrays.read(x), fmt::format("{}: {}", arrays.where, x), origins);
+  origins = std::move(samples.origins);
   const NpyArray targets = arrays.read(y);
   require(!targets.shape.empty() && targets.shape[0] == static_cast<std::int64_t>(samples.count),
           ErrorKind::data,
@@ -226,18 +247,20 @@ Dataset part_of_arrays(const Arrays& arrays, const std::string& x, const std::st
 
 Splits splits_of(const Arrays& arrays, const LoadOptions& options) {
   const ArrayNames names = names_in(arrays, options);
-  int classes = options.classes;
-  TargetKind kind = options.targets;
-  const Dataset all = part_of_arrays(arrays, names.x, names.y, kind, classes);
+  Reading reading{options.targets, options.classes};
+  const Dataset all = part_of_arrays(arrays, names.x, names.y, reading);
   Splits splits;
   if (names.test_x.empty()) {
     splits = split_at_random(all, options);
   } else {
     splits.train = first_of(all, options.limit);
     splits.test =
-        first_of(part_of_arrays(arrays, names.test_x, names.test_y, kind, classes), options.limit);
+        first_of(part_of_arrays(arrays, names.test_x, names.test_y, reading), options.limit);
   }
   splits.normalization = splits.train.measure();
+  splits.normalization.origins = *reading.origins;
+  for (std::string& note : origin_notes(*reading.origins, channels_of(all.sample_shape(), names.x)))
+    splits.notes.push_back(std::move(note));
   if (const auto& shape = all.sample_shape(); shape.size() == 3)
     splits.notes.push_back(fmt::format("{}: a sample is {} channel{} of {} rows and {} columns",
                                        names.x, shape[0], shape[0] == 1 ? "" : "s", shape[1],

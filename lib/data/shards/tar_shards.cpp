@@ -47,10 +47,10 @@ struct Decoded {
 
 Decoded decode(std::string_view bytes, const std::string& name,
                const std::optional<ImageSize>& resize) {
-  if (bytes.starts_with("\x93NUMPY")) {
+  if (bytes.starts_with(npy_magic)) {
     NpyArray array = parse_npy(bytes, name);
     array.shape.insert(array.shape.begin(), 1);
-    NpySamples sample = npy_samples(std::move(array), name);
+    NpySamples sample = npy_samples(std::move(array), name, std::vector<double>());
     return {std::move(sample.shape), std::move(sample.values)};
   }
   const Image image = resized_image(decode_image(bytes, name), resize);
@@ -105,10 +105,58 @@ class TarSource final : public SampleSource {
         const Decoded decoded = decoded_at(i);
         shape_ = decoded.shape;
         is_bytes_ = decoded.values.index() == 0;
+        if (!is_bytes_) check_differences();
         return;
       } catch (const Error&) {
         if (i + 1 == std::min(positions_.samples(), most_tries)) throw;
       }
+    }
+  }
+  /// Samples are read one by one: there is no origin for all of them, as tables have it.
+  void check_differences() const {
+    const std::string& file = shards_.front().file.path();
+    const std::vector<double> origins = npy_samples(first_arrays(), file).origins;
+    const auto found =
+        std::find_if(origins.begin(), origins.end(), [](double origin) { return origin != 0; });
+    if (found == origins.end()) return;
+    fail(ErrorKind::data,
+         "tar: {}: column {} of its arrays has values near {} with small differences, which 32-bit "
+         "floats cannot tell apart; subtract a constant from them",
+         printable(file), found - origins.begin() + 1, *found);
+  }
+  /// The first arrays of 64 bits as one; a single zero if there are none.
+  NpyArray first_arrays() const {
+    constexpr std::size_t most_samples = 256, most_values = 1 << 20;
+    NpyArray all{{0}, std::vector<double>()};
+    auto& values = std::get<std::vector<double>>(all.values);
+    for (std::size_t i = 0; i < std::min(positions_.samples(), most_samples); ++i) {
+      const auto [shard, range] = range_of(i);
+      const std::string_view bytes = text_of(shard->file).substr(range.at, range.bytes);
+      if (is_readable(bytes)) append(parse_npy(bytes, ""), all, values);
+      if (values.size() >= most_values) break;
+    }
+    return values.empty() ? NpyArray{{1}, std::vector<double>{0}} : all;
+  }
+  static void append(const NpyArray& one, NpyArray& all, std::vector<double>& values) {
+    std::vector<std::int64_t> shape = one.shape;
+    shape.insert(shape.begin(), all.shape[0] + 1);
+    if (all.shape[0] > 0 &&
+        !std::equal(shape.begin() + 1, shape.end(), all.shape.begin() + 1, all.shape.end()))
+      return;
+    const auto add = [&]<class T>(const std::vector<T>& found) {
+      if constexpr (sizeof(T) < sizeof(double)) return;
+      values.insert(values.end(), found.begin(), found.end());
+      all.shape = shape;
+    };
+    std::visit(add, one.values);
+  }
+  bool is_readable(std::string_view bytes) const {
+    if (!bytes.starts_with(npy_magic)) return false;
+    try {
+      decode(bytes, "", resize_);
+      return true;
+    } catch (const Error&) {
+      return false;
     }
   }
   std::pair<const TarShard*, TarRange> range_of(std::size_t sample) const {
@@ -175,12 +223,14 @@ class TarSamples {
   }
 
   Dataset dataset(const std::string& name, int classes) {
-    require(
-        !targets_.empty(), ErrorKind::data,
-        "tar: {}: no samples; members KEY.jpg, .png or .npy with KEY.cls or .json are required{}",
-        printable(name), why_.empty() ? "" : ". The first that was left out: " + why_);
+    require(!targets_.empty(), ErrorKind::data,
+            "tar: {}: no samples; members KEY.jpg, .png, .webp or .npy with KEY.cls or .json are "
+            "required{}",
+            printable(name), why_.empty() ? "" : ". The first that was left out: " + why_);
     auto source = std::make_shared<TarSource>(std::move(shards_), resize_, left_out_, why_);
     const std::vector<std::int64_t> shape = source->shape();
+    if (!are_classes())
+      check_targets_as_floats(targets_, "tar: " + printable(name) + ": the target");
     if (!are_classes())
       return {name, shape, std::move(source),
               Targets{std::vector<float>(targets_.begin(), targets_.end()), {}, 0}};
@@ -247,7 +297,7 @@ class TarSamples {
     why_ = fmt::format("{}: {}: {}", shards_.back().file.path(), sample.key,
                        !sample.fault.empty() ? sample.fault
                        : sample.values       ? "it has no label (.cls or .json)"
-                                             : "it has no values (.jpg, .png or .npy)");
+                                             : "it has no values (.jpg, .png, .webp or .npy)");
   }
 
   /// See TargetKind::automatic.

@@ -23,18 +23,27 @@ onnx::Message described(std::string_view name, const Shape& shape, DType dtype) 
 }
 
 /// One value, or one a channel, for a node that broadcasts. Values are rounded as in training.
-std::string channels(OnnxGraph& graph, const std::string& name, const std::vector<float>& values) {
+template <class T>
+std::string channels(OnnxGraph& graph, const std::string& name, const std::vector<T>& values,
+                     DType dtype) {
   Shape shape{static_cast<std::int64_t>(values.size())};
   if (values.size() > 1) shape.resize(graph.input_shape().size(), 1);
   std::string bytes;
-  for (const float value : values) {
-    if (graph.dtype() == DType::f64)
+  for (const T value : values) {
+    if (dtype == DType::f64)
       bytes += bytes_of(static_cast<double>(value));
     else
       bytes += bytes_of(value);
   }
-  return graph.store_named("normalization." + name, shape, onnx::element_type(graph.dtype()),
-                           bytes);
+  return graph.store_named("normalization." + name, shape, onnx::element_type(dtype), bytes);
+}
+
+/// Takes off the origins in 64 bits, and goes on in the model's type.
+std::string less_origins(OnnxGraph& graph, const std::vector<double>& origins, std::string input) {
+  if (origins.empty()) return input;
+  input = graph.node("Sub", {input, channels(graph, "origins", origins, DType::f64)});
+  const auto type = static_cast<std::int64_t>(onnx::element_type(graph.dtype()));
+  return graph.node("Cast", {input}, {onnx::attribute("to", type)});
 }
 
 /// value × scale + offset, as batches of training are made.
@@ -42,6 +51,7 @@ std::string normalized(OnnxGraph& graph, const OnnxNotes& notes, std::string inp
   const std::size_t sides = std::max(notes.mean.size(), notes.stddev.size());
   std::vector<float> scale(sides), offset(sides);
   bool changes = false;
+  input = less_origins(graph, notes.origins, std::move(input));
   for (std::size_t c = 0; c < sides; ++c) {
     const float mean = notes.mean[notes.mean.size() == 1 ? 0 : c];
     const float stddev = notes.stddev[notes.stddev.size() == 1 ? 0 : c];
@@ -50,8 +60,8 @@ std::string normalized(OnnxGraph& graph, const OnnxNotes& notes, std::string inp
     changes = changes || scale[c] != 1 || offset[c] != 0;
   }
   if (!changes) return input;
-  input = graph.node("Mul", {input, channels(graph, "scale", scale)});
-  return graph.node("Add", {input, channels(graph, "offset", offset)});
+  input = graph.node("Mul", {input, channels(graph, "scale", scale, graph.dtype())});
+  return graph.node("Add", {input, channels(graph, "offset", offset, graph.dtype())});
 }
 
 void check(const OnnxNotes& notes, const Shape& input) {
@@ -63,6 +73,9 @@ void check(const OnnxNotes& notes, const Shape& input) {
           "to_onnx: {} means and {} standard deviations for an input of {}; give one, or one a "
           "channel",
           notes.mean.size(), notes.stddev.size(), nn::describe(input));
+  require(notes.origins.empty() || notes.origins.size() == count, ErrorKind::argument,
+          "to_onnx: {} origins for an input of {}; give one a channel", notes.origins.size(),
+          nn::describe(input));
 }
 
 }  // namespace
@@ -75,7 +88,7 @@ std::string to_onnx(const ModelSpec& spec, const std::vector<TensorView>& tensor
   graph.node("Identity", {last}, {}, "logits");
   graph.message()
       .text(2, spec.name)
-      .part(11, described("input", spec.input, graph.dtype()))
+      .part(11, described("input", spec.input, notes.origins.empty() ? graph.dtype() : DType::f64))
       .part(12, described("logits", shapes(spec).back(), graph.dtype()));
   onnx::Message model;
   model.number(1, onnx::ir_version)

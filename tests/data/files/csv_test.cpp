@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/data/formats.hpp>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "data/files/csv_table.hpp"
@@ -246,7 +248,7 @@ TEST_CASE("bad tables are refused with file, line and column") {
 TEST_CASE("a column that is no feature is named with the reason") {
   const data::Splits splits = parsed(
       "price,ok,share,gone,note,,x,y\n\"1,234.5\",True,12%,NA,a,1,1,0\n5,false,1,#N/A,b,2,2,1\n"
-      "6,FALSE,2,.,c,3,3,0\n7,true,3,-,d,4,4,1\n",
+      "6,FALSE,2,.,c,3,5,0\n7,true,3,-,d,4,4,1\n",
       predict("y"));
   CHECK(splits.features == std::vector<std::string>{"ok", "x"});
   CHECK(splits.notes ==
@@ -266,12 +268,119 @@ TEST_CASE("a column of numbers that begins with a spreadsheet's error is an erro
                       ContainsSubstring("column 1 (a)") && ContainsSubstring("is not a number"));
 }
 
-TEST_CASE("a column that floats cannot tell apart is refused, small values are not") {
-  CHECK_THROWS_WITH(
-      parsed("t,y\n1700000000,0\n1700000040,1\n1700000001,0\n1700000030,1\n", predict("y")),
-      ContainsSubstring("column \"t\"") && ContainsSubstring("steps of 128"));
-  CHECK_NOTHROW(parsed("t,y\n1700000000,0\n1700000000,1\n1700000000,0\n", predict("y")));
-  // Their standard deviation is measured, however small it is.
-  const data::Splits tiny = parsed("t,y\n1e-19,0\n2e-19,1\n3e-19,0\n4e-19,1\n", predict("y"));
-  CHECK(tiny.normalization.stddev[0] < 2e-19F);
+namespace {
+
+/// What training sees of the column `feature`, by the number in the first column.
+std::map<int, float> seen_by_training(const data::Splits& splits, std::size_t feature) {
+  std::map<int, float> seen;
+  const float first_scale = splits.normalization.stddev[0];
+  for (const data::Dataset* part : {&splits.train, &splits.test}) {
+    for (std::size_t i = 0; i < part->size(); ++i) {
+      std::vector<float> row(part->sample_size());
+      part->gather({&i, 1}, splits.normalization, row);
+      seen[static_cast<int>(std::lround(row[0] * first_scale + splits.normalization.mean[0]))] =
+          row[feature];
+    }
+  }
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("large values with small differences keep them, in both parts") {
+  struct Case {
+    double begin, step;
+  };
+  // Seconds since 1970, milliseconds, a large negative value, a thousandth beside 10 000.
+  for (const auto [begin, step] : {Case{1.7e9, 1}, Case{1.7e12, 250}, Case{-3e9, 0.5},
+                                   Case{10000.3, 0.001}, Case{1e-19, 1e-19}, Case{7, 1e5}}) {
+    constexpr int rows = 200;
+    std::string text = "row,t,y\n";
+    for (int i = 0; i < rows; ++i)
+      text += fmt::format("{},{:.17g},{}\n", i, begin + step * i, i % 2);
+    const data::Splits splits = parsed(text, predict("y"));
+    // By closed form: the mean of the training part's rows, and their deviation.
+    double sum = 0, squares = 0;
+    const std::vector<float> kept = raw_values(splits.train);
+    const auto count = static_cast<double>(splits.train.size());
+    for (std::size_t i = 0; i < kept.size(); i += 2) sum += kept[i];
+    for (std::size_t i = 0; i < kept.size(); i += 2) {
+      const double deviation = kept[i] - sum / count;
+      squares += deviation * deviation;
+    }
+    const auto seen = seen_by_training(splits, 1);
+    INFO(begin << " " << step);
+    REQUIRE(seen.size() == rows);
+    for (const auto& [row, value] : seen)
+      CHECK(std::abs(value - (row - sum / count) / std::sqrt(squares / count)) < 1e-4);
+  }
+}
+
+TEST_CASE("what is subtracted from a column is noted, and a second table is read alike") {
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "test.csv") << "x,t,y\n0,1700000050,1\n0,1699999990,0\n";
+  data::LoadOptions options = predict("y");
+  options.test_share.reset();
+  options.test_data = (directory / "test.csv").string();
+  const data::Splits splits =
+      parsed("x,t,y\n1,1700000000,0\n3,1700000040,1\n2,1700000001,0\n4,1700000030,1\n", options);
+  CHECK(splits.normalization.origins == std::vector<double>{0, 1700000000});
+  CHECK(raw_values(splits.train) == std::vector<float>{1, 0, 3, 40, 2, 1, 4, 30});
+  CHECK(raw_values(splits.test) == std::vector<float>{0, 50, 0, -10});
+  REQUIRE(splits.notes.size() == 1);
+  CHECK_THAT(splits.notes[0], ContainsSubstring("column t: values are stored less 1700000000") &&
+                                  ContainsSubstring("steps of 128"));
+}
+
+TEST_CASE("columns that floats hold as they are, and constant ones, are stored as they are") {
+  for (const char* text :
+       {"t,y\n1700000000,0\n1700000000,1\n1700000000,0\n",  // no float, and constant
+        "t,y\n16777000,0\n16777005,1\n16777002,0\n",        // whole numbers below 2^24
+        "t,y\n1700000000,0\n1.8e9,1\n0,0\n1234567,1\n"}) {  // wide
+    const data::Splits splits = parsed(text, predict("y"));
+    CHECK(splits.normalization.origins.empty());
+    CHECK(splits.notes.empty());
+  }
+  CHECK(parsed("t,y\n1700000000,0\n1700000000,1\n1700000000,0\n", predict("y"))
+            .normalization.stddev[0] == 1);
+}
+
+TEST_CASE("columns that no centering tells apart are refused with the reason") {
+  const auto refused = [](const char* text, const char* message) {
+    CHECK_THROWS_WITH(parsed(text, predict("y")), ContainsSubstring(message));
+  };
+  refused("t,y\n1200000000000000000,0\n1200000000000000500,1\n1200000000000000900,0\n",
+          "64-bit floats have steps of 256");
+  refused("t,y\n1e-60,0\n2e-60,1\n3e-60,0\n", "Multiply its values by a constant");
+  refused("x,y\n1,1700000000.5\n2,1700000003\n3,1700000001\n",
+          "t.csv: the target has values from 1700000000.5 to 1700000003 to be predicted");
+}
+
+TEST_CASE("columns that pandas has named are no features, and columns that count rows are named") {
+  const data::Splits splits =
+      parsed("Unnamed: 0,id,a,y\n0,7,1,0\n1,8,5,1\n2,9,2,0\n3,10,2,1\n", predict("y"));
+  CHECK(splits.features == std::vector<std::string>{"id", "a"});
+  REQUIRE(splits.notes.size() == 2);
+  CHECK(splits.notes[0] == "column not used: Unnamed: 0: it has no name");
+  CHECK_THAT(splits.notes[1], ContainsSubstring("column id: it counts the rows"));
+  data::LoadOptions options = predict("y");
+  options.features = {"Unnamed: 0"};
+  CHECK(parsed("Unnamed: 0,y\n0.5,0\n1,1\n2,0\n", options).train.sample_size() == 1);
+}
+
+TEST_CASE("True and False stand beside 1 and 0 alone") {
+  CHECK(parsed("a,y\nTrue,0\n0,1\nfalse,0\n1,1\n", predict("y")).train.sample_size() == 1);
+  CHECK_THROWS_WITH(parsed("a,y\n0.5,0\nTrue,1\n2,0\n", predict("y")),
+                    ContainsSubstring("t.csv:3: column 1 (a): a value is True or False, line 2 has "
+                                      "0.5"));
+}
+
+TEST_CASE("texts of Excel say what must be changed") {
+  CHECK_THROWS_WITH(parsed(std::string_view("\xff\xfe"
+                                            "a\0,\0",
+                                            6),
+                           predict("y")),
+                    ContainsSubstring("UTF-16; save it as UTF-8"));
+  CHECK_THROWS_WITH(parsed("sep=,\na,y\n1,0\n", predict("y")),
+                    ContainsSubstring("t.csv:1: \"sep=\""));
 }

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/data/formats.hpp>
 #include <fstream>
@@ -41,7 +42,7 @@ TEST_CASE("arrays of the five types are read") {
   CHECK(std::get<1>(floats.values) == std::vector<float>{1.5F, -2});
   const auto doubles =
       data::parse_npy(npy_bytes("<f8", "(1, 2)", std::vector<double>{1.5, -2}), "a");
-  CHECK(std::get<1>(doubles.values) == std::vector<float>{1.5F, -2});
+  CHECK(std::get<3>(doubles.values) == std::vector<double>{1.5, -2});
   const auto ints =
       data::parse_npy(npy_bytes("<i4", "(2,)", std::vector<std::int32_t>{7, -8}), "a");
   CHECK(std::get<2>(ints.values) == std::vector<std::int64_t>{7, -8});
@@ -49,6 +50,9 @@ TEST_CASE("arrays of the five types are read") {
       data::parse_npy(npy_bytes("<i8", "()", std::vector<std::int64_t>{1L << 40}), "a");
   CHECK(std::get<2>(longs.values) == std::vector<std::int64_t>{1L << 40});
   CHECK(longs.shape.empty());
+  const auto unsigned_longs =
+      data::parse_npy(npy_bytes("<u8", "(1,)", std::vector<std::uint64_t>{1ULL << 63U}), "a");
+  CHECK(std::get<3>(unsigned_longs.values) == std::vector<double>{9223372036854775808.0});
 }
 
 TEST_CASE("an array in Fortran order, or of big-endian numbers, is read as NumPy reads it") {
@@ -127,6 +131,29 @@ TEST_CASE("targets of one file are numbers, or several numbers a sample") {
   write_file(directory / "x.npy", npy_bytes("<f4", "(2, 2)", std::vector<float>{0, 0, 0, NAN}));
   CHECK_THROWS_WITH(data::load((directory / "x.npy").string(), options),
                     ContainsSubstring("x.npy: sample 1 has a value that is not finite"));
+}
+
+TEST_CASE("arrays of 64 bits keep small differences of large values, in both parts") {
+  const TemporaryDirectory directory;
+  const std::vector<double> train{1.7e9, 1, 1.7e9 + 40, 2, 1.7e9 + 1, 3, 1.7e9 + 30, 4};
+  const std::vector<std::int64_t> test{1700000050, 5, 1699999990, 6}, labels{0, 1, 0, 1};
+  write_file(directory / "x_train.npy", npy_bytes("<f8", "(4, 2)", train));
+  write_file(directory / "y_train.npy", npy_bytes("<i8", "(4,)", labels));
+  write_file(directory / "x_test.npy", npy_bytes("<i8", "(2, 2)", test));
+  write_file(directory / "y_test.npy", npy_bytes("<i8", "(2,)", std::vector<std::int64_t>{1, 0}));
+  const data::Splits splits = data::load(directory.path().string());
+  CHECK(splits.normalization.origins == std::vector<double>{1.7e9, 0});
+  std::vector<float> seen(4);
+  const std::vector<std::size_t> both{0, 1};
+  splits.test.gather(both, splits.normalization, seen);
+  // Less the mean and divided by the deviation of 0, 40, 1, 30 and of 1, 2, 3, 4.
+  const double time = std::sqrt((0.0 + 1600 + 1 + 900) / 4 - 17.75 * 17.75);
+  const double expected[] = {(50 - 17.75) / time, 2.5 / std::sqrt(1.25), (-10 - 17.75) / time,
+                             3.5 / std::sqrt(1.25)};
+  for (std::size_t i = 0; i < 4; ++i) CHECK(std::abs(seen[i] - expected[i]) < 1e-5);
+  REQUIRE(splits.notes.size() == 1);
+  CHECK_THAT(splits.notes[0],
+             ContainsSubstring("x_train: column 1: values are stored less 1700000000"));
 }
 
 TEST_CASE("channels that come last go to the front") {

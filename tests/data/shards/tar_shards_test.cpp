@@ -121,6 +121,28 @@ TEST_CASE("values may be arrays and JPEG images, and labels JSON") {
   CHECK(data::open_tar({photos}, {}).sample_shape() == std::vector<std::int64_t>{3, 4, 6});
 }
 
+TEST_CASE("arrays and targets that floats cannot tell apart are refused") {
+  const TemporaryDirectory directory;
+  const auto opened = [&](const std::vector<double>& first, const std::vector<double>& second,
+                          const char* target) {
+    const auto file = write_tar(
+        directory / "times.tar",
+        tar_member("0.npy", npy_bytes("<f8", "(2,)", first)) + tar_member("0.json", target) +
+            tar_member("1.npy", npy_bytes("<f8", "(2,)", second)) + tar_member("1.json", "0.25"));
+    return data::open_tar({file}, {}).size();
+  };
+  CHECK(opened({1.7e9, 0.1}, {1.7e9 + 5e7, 0.2}, "0.5") == 2);
+  CHECK_THROWS_WITH(opened({1, 1.7e9}, {2, 1.7e9 + 5}, "0.5"),
+                    ContainsSubstring("column 2") && ContainsSubstring("near 1700000000"));
+  const auto file =
+      write_tar(directory / "targets.tar",
+                tar_member("0.npy", npy_bytes("<f4", "(1,)", std::vector<float>{1})) +
+                    tar_member("0.json", "1700000000.5") +
+                    tar_member("1.npy", npy_bytes("<f4", "(1,)", std::vector<float>{2})) +
+                    tar_member("1.json", "1700000003"));
+  CHECK_THROWS_WITH(data::open_tar({file}, {}), ContainsSubstring("the target has values from"));
+}
+
 TEST_CASE("samples that are not complete are left out and counted") {
   const TemporaryDirectory directory;
   const auto file = write_tar(directory / "a.tar",
