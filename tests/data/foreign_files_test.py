@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Files as Pillow, NumPy, Python's csv and tarfile write them, drawn from a seed, against what fast-data makes of them.
+"""Files as Pillow, NumPy, pandas, Python's csv and tarfile write them, drawn from a seed, against what fast-data makes of them.
 
   foreign_files_test.py FAST_DATA [SECONDS] [SEED]
 
-Exit status 77: Pillow or NumPy is not there.
+Exit status 77: Pillow or NumPy is not there. Without pandas, its files are left out.
 """
 import csv
 import io
 import json
+import os
 import pathlib
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -25,8 +27,14 @@ except ImportError as error:
     print("skipped:", error)
     sys.exit(77)
 
+try:
+    import pandas as pd
+except ImportError as error:
+    pd = None
+    print("skipped: files of pandas:", error)
+
 DATA = sys.argv[1]
-SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 10
+SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else float(os.environ.get("FAST_FOREIGN_SECONDS", 10))
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(10**6)
 
 
@@ -220,6 +228,57 @@ def tables(draw, folder):
         assert f"column not used: {name}" in text, text
 
 
+def frames(draw, folder):
+    """What DataFrame.to_csv writes, against what pandas.read_csv reads. Large values keep their differences."""
+    generator = np.random.default_rng(draw.randrange(2**32))
+    rows = 60
+    made = {
+        "floats": generator.normal(size=rows) * 10.0**draw.randrange(-20, 20),
+        "integers": generator.integers(-10**draw.randrange(1, 7), 10**7, rows),
+        "truths": generator.integers(0, 2, rows).astype(bool),
+        "seconds": 1.7e9 + generator.integers(0, 3000, rows),
+        "milliseconds": 1700000000000 + 250 * generator.permutation(rows),
+        "offset": 1e4 + generator.permutation(rows) * 1e-3,
+        "constant": np.full(rows, draw.choice([0.0, 1.5, 1.7e9])),
+        "dates": pd.date_range("2024-01-31", periods=rows),
+        "texts": [draw.choice(["a,b", 'say "x"', "two\nlines", "="]) + str(i) for i in range(rows)],
+        "gone": [np.nan] * rows,
+        "categories": pd.Categorical(["low" if i % 2 else "high" for i in range(rows)]),
+    }
+    used = {"floats", "integers", "truths", "seconds", "milliseconds", "offset", "constant"}
+    chosen = draw.sample(sorted(made), draw.randrange(2, len(made) + 1))
+    if not set(chosen) & used:
+        chosen.append("floats")
+    frame = pd.DataFrame({name: made[name] for name in chosen})
+    frame["y"] = np.arange(rows)
+    file = folder / "frame.csv"
+    frame.to_csv(file, index=draw.random() < .5, quoting=draw.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
+                 lineterminator=draw.choice(["\n", "\r\n"]), encoding=draw.choice(["utf-8", "utf-8-sig"]))
+    if draw.random() < .3:  # saved twice: the index becomes a column "Unnamed: 0"
+        pd.read_csv(file).to_csv(file, index=False)
+    read = pd.read_csv(file)
+    kept = [name for name in chosen if name in used]
+    text = info(file, "--target", "y", "--target-type", "classes", "--test-share", "0.25")
+    assert f"features: {', '.join(kept)}\n" in text, text
+    for name in set(chosen) - set(kept):
+        assert f"column not used: {name}" in text, text
+    moments = {name: [float(number) for number in line.split()] for name, line in
+               re.findall(r"^(mean|standard deviation) (.*)$", text, re.M)}
+    columns = read[kept].to_numpy(dtype=float)
+    spread = columns.max(0) - columns.min(0)
+    # Of a part of 45 of the 60 rows: between the smallest and the largest mean that such parts have.
+    ordered = np.sort(columns, axis=0)
+    low, high = ordered[:45].mean(0), ordered[15:].mean(0)
+    for k, name in enumerate(kept):
+        slack = 1e-4 + 1e-6 * abs(columns[:, k]).max() * (name not in ("seconds", "milliseconds", "offset"))
+        assert low[k] - slack <= moments["mean"][k] <= high[k] + slack, f"{name}: mean {moments['mean'][k]} of {low[k]} to {high[k]}"
+        deviation = moments["standard deviation"][k]
+        if spread[k] == 0:
+            assert deviation == 1, f"{name}: {deviation} of a constant"
+        elif spread[k] > 1e-2:
+            assert spread[k] / 60 < deviation <= spread[k] / 2 + slack, f"{name}: {deviation} of values within {spread[k]}"
+
+
 # archives ------------------------------------------------------------------------------------
 
 
@@ -249,7 +308,7 @@ def main():
     print("seed", SEED)
     draw = random.Random(SEED)
     began, rounds = time.monotonic(), 0
-    kinds = [pictures, arrays, tables, archives]
+    kinds = [pictures, arrays, tables, archives] + ([frames] if pd else [])
     while rounds < len(kinds) or time.monotonic() - began < SECONDS:
         kind = kinds[rounds % len(kinds)]
         with tempfile.TemporaryDirectory() as folder:
