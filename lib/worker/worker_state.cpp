@@ -110,7 +110,8 @@ void WorkerState::restore(const std::vector<TensorView>& saved, Publisher& publi
   take(saved, view_of(counters_name, std::span<std::int64_t>(counters_)));
   progress.stats.rounds = counters_[0];
   progress.combinations = saved_combinations();
-  if (worker_.setting.exact()) {
+  const bool has_more_than_counters = saved.size() > 1;
+  if (worker_.setting.exact() && has_more_than_counters) {
     restore_exactly(saved, publisher);
   } else {
     worker_.mixer.start(false);

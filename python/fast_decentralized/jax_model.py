@@ -14,7 +14,7 @@ class JaxReplica(Replica):
     """A pytree of arrays that do not change. Each round has arrays of its own. The library changes them before the
     user gets them, and never afterwards."""
 
-    def __init__(self, params: Any, buffers: set[str], chosen: Chosen) -> None:
+    def __init__(self, params: Any, buffers: set[str], chosen: Chosen | None) -> None:
         import jax
         import numpy as np
 
@@ -25,10 +25,11 @@ class JaxReplica(Replica):
         self._names = [".".join(_key(part) for part in path) or "params" for path, _ in paths]
         self._buffers = buffers
         leaves = [leaf for _, leaf in paths]
+        chosen_names = {name for name, leaf in zip(self._names, leaves) if chosen is None or chosen(name, leaf)}
         self._places = [place for place, (name, leaf) in enumerate(zip(self._names, leaves))
-                        if self._takes_part(leaf) and chosen(name) and why_it_stays(leaf, name in buffers, name not in buffers) is None]
+                        if self._takes_part(leaf) and name in chosen_names and why_it_stays(leaf, name in buffers, name not in buffers) is None]
         self._numbers = {place for place, (name, leaf) in enumerate(zip(self._names, leaves))
-                         if isinstance(leaf, (int, float, np.generic)) and chosen(name)}
+                         if isinstance(leaf, (int, float, np.generic)) and name in chosen_names}
         self._own = self._copied(leaves, donate=False)
         self._initial = [array.copy() for array in self._own.memory]
         self._rest = self._others(leaves)

@@ -16,6 +16,7 @@ import warnings
 from typing import Any, Callable, Mapping
 
 from . import _core, loops, runtime
+from .worker import Worker
 
 loops.require("torch", "2.0", __name__)
 # Programs use one of two packages with equal classes of their own.
@@ -138,6 +139,13 @@ class FastStrategy(_base_strategy):  # type: ignore[misc,unused-ignore]
     def model_to_device(self) -> None:
         self.model.to(self.root_device)
 
+    @property
+    def worker(self) -> Worker:
+        """The worker of this process, while ``fit()`` runs."""
+        if self._loop is None:
+            raise _core.ArgumentError("FastStrategy: training has not begun")
+        return self._loop.worker
+
     # Collective calls ----------------------------------------------------------------------------
 
     def barrier(self, name: str | None = None) -> None:
@@ -190,6 +198,8 @@ class FastStrategy(_base_strategy):  # type: ignore[misc,unused-ignore]
         if fitting and resumed is not None:
             loops.fill(self.lightning_module, resumed["weights"])
             options["initial"] = "as_is"
+        if not fitting and not any(one.requires_grad for one in self.lightning_module.parameters()):
+            options["participates"] = lambda name: True  # it is to have worker 0's weights and buffers
         self._loop = loops.Loop(self.lightning_module, self._topology, options, self._timeout_s)
         if fitting and resumed is not None:
             self._loop.worker.load_state_dict(resumed["worker"])

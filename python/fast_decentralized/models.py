@@ -1,6 +1,7 @@
 """What the library needs of a framework's model: the memory of its tensors, by name."""
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Any, Callable, Iterable, Iterator
 
@@ -8,8 +9,19 @@ from . import _core
 from .tensors import (EMPTY, INTEGERS, Tensor, bytes_of, flat_start_of, have_the_same_form, order_of_memory, place_of,
                       tensor_of, why_it_stays)
 
-Chosen = Callable[[str], bool]
-LEAST_HINTED_BYTES = 1 << 20
+Chosen = Callable[[str, Any], bool]
+
+
+def chosen_by(function: Callable[..., bool] | None) -> Chosen | None:
+    """Of a user's function of a tensor's name, or of the name and the tensor."""
+    if function is None:
+        return None
+    try:
+        wanted = [one for one in inspect.signature(function).parameters.values()
+                  if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.default is one.empty]
+    except (TypeError, ValueError):  # functions of C do not say what they take
+        wanted = []
+    return function if len(wanted) > 1 else lambda name, tensor: function(name)
 
 
 class Replica:
@@ -50,13 +62,16 @@ class Replica:
         """As follow(), at the end of a round. Raises an Error when the worker cannot see what the step has made."""
         return self.follow()
 
-    def frozen(self, chosen: Chosen) -> list[Tensor]:
-        """Parameters that neither train nor take part, of these names: all workers have worker 0's."""
+    def frozen(self, chosen: Chosen | None) -> list[Tensor]:
+        """Of those chosen, the parameters that neither train nor take part: all workers have worker 0's."""
         return []
 
-    def hint(self) -> str | None:
-        """What the user may want to change."""
-        return None
+    def has_another_choice(self) -> bool:
+        """Whether other tensors would take part if the worker were made now."""
+        return False
+
+    def choose_again(self, means: dict[str, Any]) -> None:
+        """Makes that choice. Parameters that no longer take part get the means of all workers."""
 
     def has_started(self) -> None:
         """All workers have their initial weights."""
@@ -69,7 +84,7 @@ class Replica:
         return {}
 
 
-def replica_of(model: Any, buffers: set[str], chosen: Chosen) -> Replica:
+def replica_of(model: Any, buffers: set[str], chosen: Chosen | None) -> Replica:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
         return TorchReplica(model, chosen)
@@ -91,9 +106,13 @@ class InPlaceReplica(Replica):
     _model: Any
     REMEDY: str
 
-    def __init__(self, model: Any, chosen: Chosen) -> None:
+    def __init__(self, model: Any, chosen: Chosen | None) -> None:
         super().__init__()
         self._model, self._chosen = model, chosen
+        self._choose()
+
+    def _choose(self) -> None:
+        self._choice: dict[str, bool] = {}  # by name, whether a tensor takes part
         self._given: dict[str, Tensor] = {}  # what the library has, in its order
         self._places: dict[str, tuple[int, int]] = {}  # of these, without _left
         self._left: dict[str, Tensor] = {}  # in place of buffers that have another shape or type now
@@ -171,7 +190,15 @@ class InPlaceReplica(Replica):
         return {name: (array, is_buffer) for name, array, is_buffer in self._chosen_ones() if name not in self._apart}
 
     def _chosen_ones(self) -> Iterator[tuple[str, Any, bool]]:
-        return (one for one in self._all(self._model) if self._chosen(one[0]))
+        """A choice holds until choose_again(): programs that train parts in turn set requires_grad in each step."""
+        for name, array, is_buffer in self._all(self._model):
+            if name not in self._choice:
+                self._choice[name] = self._would_choose(name, array, is_buffer)
+            if self._choice[name]:
+                yield name, array, is_buffer
+
+    def _would_choose(self, name: str, array: Any, is_buffer: bool) -> bool:
+        return self._chosen is None or bool(self._chosen(name, array))
 
     def _all(self, model: Any) -> Iterator[tuple[str, Any, bool]]:
         raise NotImplementedError
@@ -191,7 +218,7 @@ class ArrayReplica(InPlaceReplica):
 
     REMEDY = "change arrays in place (w -= step, w[:] = values), or call worker.rebind() after they were replaced"
 
-    def __init__(self, model: dict[str, Any], buffers: set[str], chosen: Chosen) -> None:
+    def __init__(self, model: dict[str, Any], buffers: set[str], chosen: Chosen | None) -> None:
         self._buffers = buffers
         super().__init__(model, chosen)
 
@@ -234,22 +261,21 @@ class TorchReplica(InPlaceReplica):
                  for name, tensor in self._model.state_dict().items()}
         return lambda: state, [*self._in_order(tensors, _copies(self._left)).values()]
 
-    def frozen(self, chosen: Chosen) -> list[Tensor]:
+    def frozen(self, chosen: Chosen | None) -> list[Tensor]:
         taking_part = {address for address, _ in self._places.values()}
-        found = [bytes_of(name, tensor) for name, tensor in self._model.named_parameters()
-                 if name not in self._places and not tensor.requires_grad and chosen(name)
-                 and place_of(tensor)[0] not in taking_part]
+        found = [bytes_of(name, tensor) for name, tensor in self._resting()
+                 if (chosen is None or chosen(name, tensor)) and place_of(tensor)[0] not in taking_part]
         return [one for one in found if one is not None]
 
-    def hint(self) -> str | None:
-        of_all = sum(_size(array) for array in self._arrays.values())
-        frozen = sum(_size(array) for name, array in self._arrays.items()
-                     if not self._given[name][2] and not array.requires_grad)
-        if frozen < LEAST_HINTED_BYTES or 2 * frozen < of_all:
-            return None
-        return (f"Worker: {frozen / 1e6:.1f} MB of the {of_all / 1e6:.1f} MB that are averaged are parameters that do not train "
-                "(requires_grad=False); leave them out to send less: trained = {name for name, one in model.named_parameters() if "
-                "one.requires_grad}, and Worker(model, ..., participates=trained.__contains__)")
+    def has_another_choice(self) -> bool:
+        return any(self._would_choose(name, tensor, False) != self._choice[name]
+                   for name, tensor in self._model.named_parameters() if name in self._choice)
+
+    def choose_again(self, means: dict[str, Any]) -> None:
+        self._choose()
+        for name, tensor in self._resting():
+            if name in means:
+                tensor_of(name, tensor, False)[1].copy_(means[name])
 
     def move_to(self, model: Any | None) -> None:
         self._model = self._model if model is None else _of_kind(model, sys.modules["torch"].nn.Module, self._model)
@@ -259,6 +285,10 @@ class TorchReplica(InPlaceReplica):
         """In each round, so that it looks for names only where something differs."""
         if self._members is not None and self._members.are_the_same():
             return False
+        for name, tensor in self._model.named_parameters():
+            if tensor.requires_grad and self._choice.get(name) is False and self._would_choose(name, tensor, False):
+                raise _core.MismatchError(f"Worker: parameter \"{name}\" trains now (requires_grad=True), and took no part when the "
+                                          "worker was made; call worker.rebind() on every worker after requires_grad has changed")
         has_followed = super().follow()
         if not has_followed:  # integers, or what does not take part
             self._note_places()
@@ -266,7 +296,22 @@ class TorchReplica(InPlaceReplica):
 
     def _note_places(self) -> None:
         super()._note_places()
-        self._members = _Members.of(self._model, set(self._places))
+        self._members = _Members.of(self._model, set(self._places), [tensor for _, tensor in self._resting()])
+
+    def _resting(self) -> list[tuple[str, Any]]:
+        """The parameters that neither take part nor train."""
+        return [(name, tensor) for name, tensor in self._model.named_parameters()
+                if not tensor.requires_grad and name not in self._places]
+
+    def _would_choose(self, name: str, array: Any, is_buffer: bool) -> bool:
+        return super()._would_choose(name, array, is_buffer) if self._chosen is not None else is_buffer or bool(array.requires_grad)
+
+    def _require_some(self) -> None:
+        super()._require_some()
+        names = [name for name, _ in self._resting()]
+        if self._chosen is None and names and not any(self._choice[name] for name, _ in self._model.named_parameters()):
+            raise _core.ArgumentError(f"Worker: none of {len(names)} parameters trains: \"{names[0]}\" has requires_grad=False; let "
+                                      "one train before the worker is made, or choose what takes part by participates")
 
     def _all(self, model: Any) -> Iterator[tuple[str, Any, bool]]:
         for name, tensor in model.named_parameters():
@@ -279,30 +324,34 @@ class TorchReplica(InPlaceReplica):
 
 
 class _Members:
-    """The members of a module and of its parts, and the memory of some of its tensors."""
+    """The members of a module and of its parts, the memory of some of its tensors, and that others do not train."""
 
     KINDS = ("_parameters", "_buffers", "_modules")
     AT_ONCE = 512  # tensors whose memory is looked at in a round; those of larger models in turn
 
-    def __init__(self, parts: list[dict[str, Any]], tensors: list[Any]) -> None:
+    def __init__(self, parts: list[dict[str, Any]], tensors: list[Any], resting: list[Any]) -> None:
         self._owners = [part for part in parts for _ in self.KINDS]
         self._kinds = [*self.KINDS] * len(parts)
         self._values = [list(owner[kind].values()) for owner, kind in zip(self._owners, self._kinds)]
         self._tensors, self._places = tensors, [place_of(tensor) for tensor in tensors]
+        self._resting, self._count = resting, max(len(tensors), len(resting))
         self._first = 0
 
     @classmethod
-    def of(cls, module: Any, names: set[str]) -> _Members | None:
+    def of(cls, module: Any, names: set[str], resting: list[Any]) -> _Members | None:
         """None for modules that keep their members in another way."""
         parts = [vars(part) for part in module.modules()]
         if not all(isinstance(part.get(kind), dict) for part in parts for kind in cls.KINDS):
             return None
         named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        return cls(parts, [named[name] for name in names])
+        return cls(parts, [named[name] for name in names], resting)
 
     def are_the_same(self) -> bool:
         first = self._first
-        self._first = (first + self.AT_ONCE) % len(self._tensors) if len(self._tensors) > self.AT_ONCE else 0
+        self._first = (first + self.AT_ONCE) % self._count if self._count > self.AT_ONCE else 0
+        for tensor in self._resting[first:first + self.AT_ONCE]:
+            if tensor.requires_grad:
+                return False
         return _core.are_the_same(self._owners, self._kinds, self._values, self._tensors, self._places, first, self.AT_ONCE)
 
 
@@ -342,10 +391,6 @@ def _tell_autograd(graphs: list[Any]) -> None:
     """The library has written to the tensors, of which PyTorch does not know. A later backward() of a graph that was made
     before raises an error, as after any change in place."""
     sys.modules["torch"]._foreach_zero_(graphs)
-
-
-def _size(tensor: Any) -> int:
-    return int(tensor.numel() * tensor.element_size())
 
 
 def _copies(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -45,10 +45,11 @@ class Worker(Calls):
     buffers
         Names of a dict's arrays that are not trained, as running statistics.
     participates
-        A function of a tensor's name: whether it takes part. None: all do.
+        A function of a tensor's name, or of the name and the tensor: whether it takes part. None: of a module, the
+        parameters that train (requires_grad=True) and all buffers; of other models, all.
     frozen
-        A function of the name of a module's parameter that neither trains (requires_grad=False) nor takes part: whether
-        it is the same on all workers. At the start these are compared, and get worker 0's values unless
+        A function of the name of a module's parameter, or of the name and the parameter, that neither trains nor takes
+        part: whether it is the same on all workers. At the start these are compared, and get worker 0's values unless
         ``initial="as_is"``. None: all are.
     observer
         An ``Observer``, one of ``fast.observe``, or a list of these.
@@ -69,8 +70,8 @@ class Worker(Calls):
     _stops = _stop_requested = _has_stopped = False
 
     def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, algorithm: str | Rule = "awc",
-                 buffers: Iterable[str] = (), participates: Callable[[str], bool] | None = None,
-                 frozen: Callable[[str], bool] | None = None, observer: Any = None,
+                 buffers: Iterable[str] = (), participates: Callable[..., bool] | None = None,
+                 frozen: Callable[..., bool] | None = None, observer: Any = None,
                  allow_growth: bool | tuple[int, int] = False,
                  log: Callable[[str, str], None] | None = None, on_round: Callable[[int], None] | None = None,
                  on_suspect: Callable[[int], None] | None = None, on_healed: Callable[[], None] | None = None,
@@ -80,17 +81,19 @@ class Worker(Calls):
         is_group = runtime.is_group(comm)
         group = runtime.group_of(comm if is_group else None)  # all ranks hear of what is no group
         fault: Exception | None = None
-        rule = tensors = values = hooks = None
+        self._rule: Any = None
+        self._values: dict[str, list[str]] = {}
+        self._made_with: dict[str, Any] = {}
         try:
             if not is_group:
                 raise _core.ArgumentError(f"Worker: comm is a {type(comm).__name__}; give a Group, a communicator of mpi4py "
                                           "or nothing")
-            self._model = models.replica_of(model, set(buffers), participates or (lambda name: True))
-            tensors, rule = self._model.tensors(), topologies.topology(topology)
+            self._model = models.replica_of(model, set(buffers), models.chosen_by(participates))
+            self._rule = topologies.topology(topology)
             if runtime.thread.group is not None:
                 memory.take(self, self._model.memory())
             self._model.settle()
-            values = {name: texts_of(value) for name, value in options.items()}
+            self._values = {name: texts_of(value) for name, value in options.items()}
             observers = listed(observer)
             for one in observers:
                 require_known_methods(type(one))
@@ -98,16 +101,39 @@ class Worker(Calls):
             self._hooks = Hooks(log or (lambda level, text: _log.log(_levels[level], text)), on_round, on_suspect,
                                  on_healed)
             listeners = [one._core if isinstance(one, Ready) else WeakListener(self._hooks, one) for one in observers]
-            hooks = {**self._hooks.weak(), "observer": listeners, "frozen": self._model.frozen(frozen or (lambda name: True))}
+            self._frozen = models.chosen_by(frozen)
+            self._made_with = {**self._hooks.weak(), "observer": listeners}
             if isinstance(algorithm, Rule):
-                hooks["algorithm"] = algorithm._handle(self._hooks)
+                self._made_with["algorithm"] = algorithm._handle(self._hooks)
             else:
-                values["algorithm"] = [str(algorithm)]
+                self._values["algorithm"] = [str(algorithm)]
         except Exception as error:  # the other workers are to hear of it
             fault = error
         self._place, self._group = group.rank, group
+        core = self._make(fault)
+        runtime.remember(self)
+        runtime.remember_group(group)
+        self._model.has_started()
+        self._note_model()
+        self._stops = core.looks_for_stop and core.rounds != NO_MORE_ROUNDS
+        self._stop_requested = self._stops and core.stop_is_due()
+        if allow_growth is not False:
+            self.allow_growth(*((0, 1) if allow_growth is True else allow_growth))
+        if self._ready and group.has_seat:
+            self._attach(self._rule, str(getattr(algorithm, "name", algorithm)), options)
+
+    def _make(self, fault: Exception | None) -> _core.Worker:
+        """Collective. The library's worker of the tensors that take part."""
+        tensors: Any = None
+        hooks: Any = None
         try:
-            self._core = _core.Worker(group, rule, tensors, values, hooks, fault)
+            if fault is None:
+                tensors, hooks = self._model.tensors(), {**self._made_with, "frozen": self._model.frozen(self._frozen)}
+        except Exception as error:
+            fault = error
+        try:
+            self._core = _core.Worker(self._group, self._rule, tensors, self._values, hooks, fault)
+            return self._core
         except _core.Error as error:
             self._has_ended = True
             error.rank = self._place
@@ -118,18 +144,6 @@ class Worker(Calls):
         except BaseException:  # of a signal handler
             self._has_ended = True
             raise
-        runtime.remember(self)
-        runtime.remember_group(group)
-        self._model.has_started()
-        if group.rank == 0 and (hint := self._model.hint()) is not None:
-            self._hooks.log("warning", hint)
-        self._note_model()
-        self._stops = self._core.looks_for_stop and self._core.rounds != NO_MORE_ROUNDS
-        self._stop_requested = self._stops and self._core.stop_is_due()
-        if allow_growth is not False:
-            self.allow_growth(*((0, 1) if allow_growth is True else allow_growth))
-        if self._ready and group.has_seat:
-            self._attach(rule, str(getattr(algorithm, "name", algorithm)), options)
 
     # A round -------------------------------------------------------------------------------------
 
@@ -254,18 +268,55 @@ class Worker(Calls):
 
     def rebind(self, model: Any | None = None) -> None:
         """The framework has moved the memory of the same tensors, as ``module.to()`` does. A pytree of JAX arrays
-        is copied. Call republish() if the weights are others, too. After an error the worker has failed."""
+        is copied. Call republish() if the weights are others, too. After an error the worker has failed.
+
+        Where requires_grad of parameters has changed, other tensors take part from now on. Every worker then calls it, after
+        the same change: it waits for all. Parameters that do not train any more get the mean of all workers. The rule, and
+        the counters of ``stats`` but for rounds, begin anew."""
         self._calling(lambda core: self._rebind(core, model), looks=False)
 
     def _rebind(self, core: _core.Worker, model: Any | None) -> None:
         self._model.move_to(model)
-        core.rebind(self._model.tensors())
+        if not self._has_left and core.rounds != NO_MORE_ROUNDS and self._model.has_another_choice():
+            self._choose_again(core)
+        else:
+            core.rebind(self._model.tensors())
         self._note_model()
+
+    def _choose_again(self, core: _core.Worker) -> None:
+        """Collective. In place of the library's worker comes one of other tensors, with the same weights and rounds."""
+        self._require_all()
+        counters = core.state()[:1]
+        core.await_finish()
+        gone = core.departed([])
+        if gone.lost or gone.left:
+            raise _core.ArgumentError(f"Worker.rebind: other parameters train now, and workers {[*gone.lost, *gone.left]} are gone; "
+                                      "all are required, so make a new Worker of those that are there")
+        fault: Exception | None = None
+        try:
+            self._model.choose_again(self._mean_tensors())
+        except Exception as error:  # the other workers are to hear of it
+            fault = error
+        core.close()
+        self._core = None
+        self._values["initial"] = ["as_is"]
+        self._make(fault).restore(counters)
+
+    def _require_all(self) -> None:
+        if self._begun:
+            raise _core.ArgumentError("Worker.rebind: other parameters train now, and a round has begun; call it between two rounds")
+        if self._group.spares > 0 or self._group.replaced() or self._group.joined():
+            raise _core.ArgumentError("Worker.rebind: other parameters train now, and the group has spares, which do not learn of "
+                                      "the change; start no spares")
 
     def set_topology(self, topology: Any) -> None:
         """Another topology from the next round on; every worker calls it between the same rounds. An error over a group
         with spares, which do not learn of the change."""
-        self._calling(lambda core: core.set_schedule(topologies.topology(topology)))
+        self._calling(self._set_topology, topology)
+
+    def _set_topology(self, core: _core.Worker, topology: Any) -> None:
+        self._rule = topologies.topology(topology)
+        core.set_schedule(self._rule)
 
     # Observers -----------------------------------------------------------------------------------
 

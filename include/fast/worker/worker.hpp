@@ -281,7 +281,8 @@ class Worker {
   /// the tensors hold its weights already. At staleness 0, with the same options and as many
   /// workers, the rounds to come are those that would have been, bit for bit; else the rule begins
   /// anew, at the saved round. So do, of another topology or other weights, rules whose state
-  /// refers to them. Throws Error(mismatch) when the state is not of such a worker.
+  /// refers to them, and all rules if `saved` has the counters alone, which are the first view.
+  /// Throws Error(mismatch) when the state is not of such a worker.
   void restore(const std::vector<TensorView>& saved);
 
   /// Publishes the final weights and leaves training: neighbors go on without this worker.

@@ -207,3 +207,27 @@ def test_bfloat16_by_autocast():
     accelerator.finish()
     assert np.isfinite(oracle.same_everywhere(layer.weight.detach().numpy())).all()
     AcceleratorState._reset_state()
+
+
+def test_what_does_not_train_is_worker_0s_in_means_and_in_saved_states(folder):
+    accelerator = FastAccelerator(cpu=True, topology="ring", worker_options={"deadline": 60})
+    layer = torch.nn.Linear(3, 1).double()
+    with torch.no_grad():
+        layer.weight.fill_(fast.rank() + 2.0)
+    layer.weight.requires_grad_(False)
+    layer, optimizer = accelerator.prepare(layer, torch.optim.SGD(layer.parameters(), 0.1))
+    for _ in range(3):
+        before = accelerator.worker.stats
+        accelerator.backward(layer(torch.full((1, 3), float(fast.rank())).double()).sum())
+        optimizer.step()
+        optimizer.zero_grad()
+        after = accelerator.worker.stats
+        assert after.bytes_sent - before.bytes_sent == 8 * (after.messages_sent - before.messages_sent)
+    with accelerator.mean_model():
+        assert oracle.same_everywhere(layer.weight.detach().numpy()).tolist() == [[2.0] * 3]
+    accelerator.save_state(str(folder / "saved"))
+    accelerator.finish()
+    from safetensors.numpy import load_file
+    saved = load_file(folder / "saved/model.safetensors")
+    assert saved["weight"].tolist() == layer.weight.tolist() == [[2.0] * 3]
+    np.testing.assert_allclose(saved["bias"], layer.bias.detach().numpy(), rtol=1e-12)

@@ -407,3 +407,44 @@ def test_workers_with_other_numbers_of_batches_meet_at_the_checkpoint_of_each_ep
     trainer.fit(module, torch.utils.data.DataLoader(Uneven(), batch_size=1))
     assert trainer.global_step == 3 * (3 + 4 * fast.rank())
     assert len(set(loops.gather(str(module.layer.weight.tolist())))) == 1
+
+
+class Thawed(Line):
+    """Its base begins to train with the second epoch."""
+
+    def __init__(self):
+        super().__init__()
+        self.base = torch.nn.Parameter(torch.full((3,), fast.rank() + 2.0).double(), requires_grad=False)
+        self.bases = []
+
+    def training_step(self, batch, index):
+        self.bases.append(self.base.detach().clone())
+        x, y = batch
+        return super().training_step((x, y), index) + (self.base - fast.rank()).pow(2).sum()
+
+    def on_train_epoch_start(self):
+        if self.current_epoch == 1:
+            self.base.requires_grad_(True)
+            self.trainer.strategy.worker.rebind()
+
+
+def test_layers_are_worker_0s_until_they_train_and_in_each_checkpoint(folder):
+    model = Thawed()
+    trainer = trainer_with(FastStrategy("complete", algorithm="atc", deadline=60), max_epochs=2)
+    trainer.fit(model, loader(fast.size() * 4 * 3))
+    trainer.save_checkpoint(folder / "end.ckpt")
+    assert [one.tolist() for one in model.bases[:4]] == [[2.0] * 3] * 4
+    expected = 2.0
+    for _ in range(3):
+        expected -= oracle.RATE * 2 * (expected - (fast.size() - 1) / 2)
+    np.testing.assert_allclose(oracle.same_everywhere(model.base.detach().numpy()), [expected] * 3, rtol=1e-9)
+    fast.world().barrier()
+    saved = torch.load(folder / "end.ckpt", weights_only=False)["state_dict"]
+    np.testing.assert_array_equal(saved["base"].numpy(), model.base.detach().numpy())
+
+
+def test_a_module_of_which_nothing_trains_is_validated_with_worker_0s_weights():
+    model = Line()
+    model.requires_grad_(False)
+    trainer_with(FastStrategy("ring", deadline=60)).validate(model, loader(fast.size() * 4), verbose=False)
+    assert [list(weights) for weights in model.validated] == [list(oracle.INITIAL)] * len(model.validated) != []

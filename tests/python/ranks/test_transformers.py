@@ -159,3 +159,15 @@ def test_bfloat16_and_clipping(folder):
     trainer = trainer_of(model, folder, bf16=True, max_grad_norm=0.5)
     trainer.train()
     assert np.isfinite(oracle.same_everywhere(model.vector())).all()
+
+
+def test_what_does_not_train_is_worker_0s_and_in_each_checkpoint(folder):
+    model = Line()
+    model.base = torch.nn.Parameter(torch.full((3,), fast.rank() + 2.0), requires_grad=False)
+    trainer = trainer_of(model, folder, eval_strategy="steps", eval_steps=2, save_strategy="steps", save_steps=2,
+                         load_best_model_at_end=True, metric_for_best_model="loss")
+    trainer.train()
+    from safetensors.numpy import load_file
+    best = load_file(pathlib.Path(trainer.state.best_model_checkpoint) / "model.safetensors")
+    np.testing.assert_array_equal(oracle.same_everywhere(model.vector()), best["layer.weight"][0])
+    assert best["base"].tolist() == model.base.tolist() == [2.0] * 3
