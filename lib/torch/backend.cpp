@@ -41,6 +41,12 @@ class GradientBlock {
 
 namespace {
 
+std::vector<at::Tensor> trained_parameters_of(const ::torch::nn::Module& module) {
+  std::vector<at::Tensor> parameters = module.parameters();
+  std::erase_if(parameters, [](const at::Tensor& one) { return !one.requires_grad(); });
+  return parameters;
+}
+
 /// Of parameters in a row: their size, where all are of one type.
 std::size_t alignment(const std::vector<TensorView>& views) {
   const bool same = std::all_of(views.begin(), views.end(), [&](const TensorView& view) {
@@ -91,7 +97,8 @@ class ModuleBackend final : public Backend {
         optimizer_(std::move(optimizer)),
         options_(std::move(options)),
         replica_(*module_, options_.replica),
-        parameters_(module_->parameters()),
+        like_(module_->parameters().front()),
+        parameters_(trained_parameters_of(*module_)),
         objective_(options_),
         state_(*optimizer_, *module_, replica_.parameters(), options_.replica.mirror) {
     require(std::isfinite(options_.clip_norm) && options_.clip_norm >= 0, ErrorKind::argument,
@@ -109,6 +116,7 @@ class ModuleBackend final : public Backend {
     replica_.require_in_place();
     return replica_.parameters();
   }
+  std::vector<TensorView> frozen() override { return replica_.frozen(); }
 
   double train(const Batch& batch, const GradientHook& hook) override {
     replica_.to_module();
@@ -134,7 +142,7 @@ class ModuleBackend final : public Backend {
       gradients_->hand_out(hook);
     }
     if (options_.clip_norm > 0)
-      norm_ = ::torch::nn::utils::clip_grad_norm_(module_->parameters(), options_.clip_norm);
+      norm_ = ::torch::nn::utils::clip_grad_norm_(parameters_, options_.clip_norm);
     optimizer_->step();
     replica_.to_host();
     return loss;
@@ -187,8 +195,7 @@ class ModuleBackend final : public Backend {
 
  private:
   Outputs outputs_of(const Batch& batch, std::size_t first, std::size_t count) const {
-    const at::Tensor inputs =
-        inputs_of(batch, first, count, options_.sample_shape, parameters_.front());
+    const at::Tensor inputs = inputs_of(batch, first, count, options_.sample_shape, like_);
     const auto shape = [&] { return " with inputs " + text_of(inputs.sizes()); };
     return objective_.outputs_of(batch, first, count,
                                  in_one_line("forward()", shape, [&] { return forward_(inputs); }));
@@ -206,7 +213,8 @@ class ModuleBackend final : public Backend {
   std::shared_ptr<::torch::optim::Optimizer> optimizer_;
   ModuleOptions options_;
   Replica replica_;
-  std::vector<at::Tensor> parameters_;  ///< as the first of the views
+  at::Tensor like_;                     ///< of the type and on the device of the inputs
+  std::vector<at::Tensor> parameters_;  ///< that train, as the first of the views
   Objective objective_;
   OptimizerState state_;
   std::optional<GradientBlock> gradients_;  ///< from the first hook on

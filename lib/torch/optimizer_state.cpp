@@ -43,7 +43,8 @@ OptimizerState::OptimizerState(::torch::optim::Optimizer& optimizer,
   const at::NoGradGuard no_gradients;
   std::map<const void*, std::size_t> places;
   std::size_t i = 0;
-  for (const auto& item : module.named_parameters()) places.emplace(impl(item.value()), i++);
+  for (const auto& item : module.named_parameters())
+    if (item.value().requires_grad()) places.emplace(impl(item.value()), i++);
   for (auto& group : optimizer.param_groups())
     for (const at::Tensor& p : group.params()) {
       const auto place = places.find(impl(p));

@@ -23,8 +23,8 @@ namespace fast::torch {
 /// another device have a copy there.
 class OptimizerState {
  public:
-  /// `views`: of the module's parameters, in their order. `mirror`: tensors in host memory have a
-  /// copy, too.
+  /// `views`: of the module's parameters that train, in their order. `mirror`: tensors in host
+  /// memory have a copy, too.
   OptimizerState(::torch::optim::Optimizer& optimizer, const ::torch::nn::Module& module,
                  const std::vector<TensorView>& views, bool mirror);
   /// The state at this call. Values that are written there count from the next to_optimizer() on.

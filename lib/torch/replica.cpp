@@ -74,16 +74,25 @@ TensorView view_of(const Part& part) {
   return view;
 }
 
-std::vector<Part> parts_of(const ::torch::nn::Module& module) {
+/// Those that train, or those that do not.
+std::vector<Part> parameters_of(const ::torch::nn::Module& module, bool train) {
   std::vector<Part> parts;
   for (const auto& item : module.named_parameters())
-    parts.push_back({item.key(), Role::parameter, item.value(), nullptr});
+    if (item.value().requires_grad() == train)
+      parts.push_back({item.key(), Role::parameter, item.value(), nullptr});
+  return parts;
+}
+
+/// What takes part.
+std::vector<Part> parts_of(const ::torch::nn::Module& module) {
+  std::vector<Part> parts = parameters_of(module, true);
+  require(!parts.empty(), ErrorKind::argument,
+          "torch: the module has {} parameters, and none that trains; one with requires_grad is "
+          "required",
+          parameters_of(module, false).size());
   for (const auto& item : module.named_buffers())
     if (item.value().defined() && item.value().numel() > 0)
       parts.push_back({item.key(), Role::buffer, item.value(), nullptr});
-  const auto is_parameter = [](const Part& part) { return part.role == Role::parameter; };
-  require(std::any_of(parts.begin(), parts.end(), is_parameter), ErrorKind::argument,
-          "torch: the module has no parameters; hand over one that has");
   return parts;
 }
 
@@ -142,8 +151,8 @@ class Block {
 }  // namespace
 
 struct Replica::Impl {
-  std::vector<Part> parts;
-  std::vector<TensorView> views;
+  std::vector<Part> parts, resting;  ///< that take part; parameters that do not train
+  std::vector<TensorView> views, frozen;
   bool flat = false;
   /// The module's memory and its mirror: whole blocks where they are flat.
   std::vector<std::pair<at::Tensor, at::Tensor>> mirrors;
@@ -152,7 +161,7 @@ struct Replica::Impl {
   const ::torch::nn::Module& module;
 
   Impl(const ::torch::nn::Module& module_, const ReplicaOptions& options)
-      : parts(parts_of(module_)), module(module_) {
+      : parts(parts_of(module_)), resting(parameters_of(module_, false)), module(module_) {
     const at::NoGradGuard no_gradients;
     for (const Part& part : parts) views.push_back(fast::torch::view_of(part));
     const ParameterLayout checked(views);  // before anything moves
@@ -165,6 +174,20 @@ struct Replica::Impl {
     const bool away = std::any_of(parts.begin(), parts.end(),
                                   [](const Part& part) { return !part.tensor.is_cpu(); });
     if (options.mirror || away) mirror();
+    find_frozen();
+  }
+
+  void find_frozen() {
+    std::set<const void*> taking_part;
+    for (const Part& part : parts) taking_part.insert(part.place);
+    for (const Part& part : resting) {
+      const at::Tensor& tensor = part.tensor;
+      const bool is_plain = tensor.is_cpu() && tensor.layout() == c10::kStrided &&
+                            tensor.is_non_overlapping_and_dense() && tensor.numel() > 0;
+      if (is_plain && dtype_of_scalar(tensor.scalar_type()) && !tensor.is_quantized() &&
+          !taking_part.contains(tensor.data_ptr()))
+        frozen.push_back(fast::torch::view_of(part));
+    }
   }
 
   void flatten() {
@@ -225,6 +248,7 @@ Replica::Replica(::torch::nn::Module& module, ReplicaOptions options)
     : impl_(std::make_shared<Impl>(module, options)) {}
 
 const std::vector<TensorView>& Replica::parameters() const { return impl_->views; }
+const std::vector<TensorView>& Replica::frozen() const { return impl_->frozen; }
 bool Replica::is_flat() const { return impl_->flat; }
 bool Replica::is_mirrored() const { return !impl_->mirrors.empty(); }
 void Replica::to_host() const { impl_->copy(true); }
@@ -236,13 +260,20 @@ void Replica::require_in_place() const {
             "torch: the memory of \"{}\" has moved since the Replica was made; make it after "
             "Module::to() and loading, and make it again when tensors are replaced",
             part.name);
+  for (const Part& part : impl_->resting)
+    require(!part.tensor.requires_grad(), ErrorKind::mismatch,
+            "torch: \"{}\" trains now (requires_grad) and did not when the Replica was made; make "
+            "it and the Worker again, on all workers",
+            part.name);
 #ifndef NDEBUG
-  const std::vector<Part> now = parts_of(impl_->module);
-  for (std::size_t i = 0; i < now.size(); ++i)
-    require(now.size() == impl_->parts.size() && now[i].tensor.is_same(impl_->parts[i].tensor),
-            ErrorKind::mismatch,
+  const auto parameters = impl_->module.named_parameters(), buffers = impl_->module.named_buffers();
+  for (const Part& part : impl_->parts) {
+    const auto& all = part.role == Role::parameter ? parameters : buffers;
+    const at::Tensor* now = all.find(part.name);
+    require(now != nullptr && now->is_same(part.tensor), ErrorKind::mismatch,
             "torch: the module has replaced \"{}\" since the Replica was made; make it again",
-            now[i].name);
+            part.name);
+  }
 #endif
 }
 

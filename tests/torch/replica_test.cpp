@@ -5,7 +5,11 @@
 #include <fast/core/tensor_view.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
+#include <fast/torch/backend.hpp>
 #include <fast/torch/replica.hpp>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "support/catch.hpp"
 
@@ -181,7 +185,8 @@ TEST_CASE("memory that moved, and modules that do not fit, are refused by name")
   CHECK_THROWS_WITH(replica.require_in_place(), ContainsSubstring("\"0.weight\" has moved"));
 
   nn::Sequential empty{nn::Flatten()};
-  CHECK_THROWS_WITH(Replica(*empty), ContainsSubstring("has no parameters"));
+  CHECK_THROWS_WITH(Replica(*empty),
+                    ContainsSubstring("the module has 0 parameters, and none that trains"));
 
   nn::Module sliced;
   const at::Tensor whole = at::zeros({4, 4});
@@ -194,11 +199,11 @@ TEST_CASE("memory that moved, and modules that do not fit, are refused by name")
   CHECK_THROWS_WITH(Replica(overlapping), ContainsSubstring("overlap in memory"));
 
   nn::Module complex;
-  complex.register_parameter("z", at::zeros({2}, at::kComplexFloat), false);
+  complex.register_parameter("z", at::zeros({2}, at::kComplexFloat));
   CHECK_THROWS_WITH(Replica(complex), ContainsSubstring("\"z\" is of type ComplexFloat"));
 
   nn::Module sparse;
-  sparse.register_parameter("s", at::eye(3).to_sparse(), false);
+  sparse.register_parameter("s", at::eye(3).to_sparse());
   CHECK_THROWS_WITH(Replica(sparse), ContainsSubstring("\"s\" is sparse"));
 
   nn::Module none;
@@ -249,4 +254,145 @@ TEST_CASE("a module whose memory moves in training is refused, and nobody hangs"
                                          });
                                      }),
                     ContainsSubstring("\"weight\" has moved"));
+}
+
+namespace {
+
+/// A convolution that does not train, a normalization that does not, and a layer that does.
+nn::Sequential adapted() {
+  auto net = two_layers();
+  for (const std::size_t i : {0UL, 1UL})
+    for (const at::Tensor& one : net[i]->parameters()) one.set_requires_grad(false);
+  return net;
+}
+
+std::vector<std::string> names(const std::vector<TensorView>& views) {
+  std::vector<std::string> names;
+  for (const TensorView& view : views) names.push_back(view.name);
+  return names;
+}
+
+fast::WorkerOptions patient() {
+  fast::WorkerOptions options;
+  options.deadline = fast::Seconds(60);
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("what trains and buffers are the replica, what does not train is frozen") {
+  auto net = adapted();
+  const void* place = net->parameters()[0].data_ptr();
+  const Replica replica(*net);
+  CHECK(names(replica.parameters()) == std::vector<std::string>{"3.weight", "3.bias",
+                                                                "1.running_mean", "1.running_var",
+                                                                "1.num_batches_tracked"});
+  CHECK(names(replica.frozen()) ==
+        std::vector<std::string>{"0.weight", "0.bias", "1.weight", "1.bias"});
+  CHECK(replica.is_flat());
+  CHECK(net->parameters()[0].data_ptr() == place);
+  replica.require_in_place();
+  net->parameters()[1].set_requires_grad(true);
+  CHECK_THROWS_WITH(replica.require_in_place(), ContainsSubstring("\"0.bias\" trains now"));
+
+  for (const at::Tensor& one : net->parameters()) one.set_requires_grad(false);
+  CHECK_THROWS_WITH(Replica(*net), ContainsSubstring("has 6 parameters, and none that trains"));
+}
+
+TEST_CASE("parameters that are frozen in turn stay in the replica") {
+  auto net = two_layers();
+  const Replica replica(*net);
+  CHECK(replica.frozen().empty());
+  net->parameters()[0].set_requires_grad(false);
+  replica.require_in_place();
+}
+
+TEST_CASE("frozen weights that are tied to trained ones stay tied, and are not compared") {
+  Tied net;
+  net.second->weight.set_requires_grad(false);
+  net.second->bias.set_requires_grad(false);
+  const Replica replica(net);
+  CHECK(names(replica.frozen()) == std::vector<std::string>{"second.bias"});
+  static_cast<float*>(replica.parameters()[0].data)[1] = 42;
+  CHECK(net.first->weight[0][1].item<float>() == 42);
+  CHECK(net.second->weight[0][1].item<float>() == 42);
+}
+
+TEST_CASE("workers send what trains, and have worker 0's frozen parameters bit for bit") {
+  for (const int workers : {2, 3}) {
+    struct Found {
+      std::vector<at::Tensor> before, after;
+      std::int64_t messages;
+      double bytes;
+    };
+    std::vector<Found> found(static_cast<std::size_t>(workers));
+    torch::manual_seed(5);
+    std::vector<nn::Sequential> nets;
+    for (int i = 0; i < workers; ++i) nets.push_back(adapted());
+    fast::local::run(workers, [&](const fast::Group& group) {
+      const auto rank = static_cast<std::size_t>(group.rank());
+      nn::Sequential& net = nets[rank];
+      found[rank].before = values(*net);
+      fast::torch::Worker worker(group, fast::stencil::complete(), *net, patient());
+      torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.1));
+      const fast::WorkerStats before = worker->stats();
+      for (int step = 0; step < 4; ++step)
+        worker.step([&] {
+          optimizer.zero_grad();
+          net->forward(images() + group.rank()).square().mean().backward();
+          optimizer.step();
+        });
+      const fast::WorkerStats after = worker->stats();
+      found[rank].messages = after.messages_sent - before.messages_sent;
+      found[rank].bytes = after.bytes_sent - before.bytes_sent;
+      found[rank].after = values(*net);
+      worker->await_finish();
+    });
+    for (const Found& one : found) {
+      CHECK(one.messages >= 4 * (workers - 1));
+      // 245 parameters are 980 bytes; the 6 statistics begin at the next multiple of 64.
+      CHECK(one.bytes == one.messages * (1024 + 4 * 6));
+      for (std::size_t i = 0; i < 4; ++i) CHECK(at::equal(one.after[i], found[0].before[i]));
+      CHECK_FALSE(at::equal(one.after[4], found[0].before[4]));
+    }
+    CHECK_FALSE(at::equal(found[1].before[0], found[0].before[0]));
+  }
+}
+
+TEST_CASE("frozen parameters that differ are an error where weights stay as they are") {
+  std::vector<nn::Sequential> nets{adapted(), adapted()};
+  CHECK_THROWS_WITH(fast::local::run(2,
+                                     [&](const fast::Group& group) {
+                                       fast::WorkerOptions options = patient();
+                                       options.initial = fast::Initial::as_is;
+                                       const fast::torch::Worker worker(
+                                           group, fast::stencil::complete(),
+                                           *nets[static_cast<std::size_t>(group.rank())], options);
+                                     }),
+                    ContainsSubstring("frozen tensors differ from worker 0's: \"0.weight\""));
+}
+
+TEST_CASE("the backend trains what trains: gradients, clipping and the optimizer's state") {
+  auto net = adapted();
+  auto optimizer = std::make_shared<torch::optim::SGD>(net->parameters(),
+                                                       torch::optim::SGDOptions(0.1).momentum(0.9));
+  const auto before = values(*net);
+  fast::torch::ModuleOptions clipped;
+  clipped.clip_norm = 1;
+  const auto backend = fast::torch::make_backend(net, optimizer, clipped);
+  fast::Batch batch;
+  std::vector<float> inputs(2 * 72, 0.5F);
+  inputs[3] = -1;
+  std::vector<std::int32_t> labels{1, 3};
+  batch.inputs = inputs;
+  batch.labels = labels;
+  batch.sample_shape = {2, 6, 6};
+  std::size_t gradients = 0;
+  backend->train(batch, [&](const auto& views) { gradients = views.size(); });
+  CHECK(gradients == 2);
+  CHECK(backend->frozen().size() == 4);
+  CHECK(names(backend->optimizer_state()) ==
+        std::vector<std::string>{"momentum.3.weight", "momentum.3.bias"});
+  const auto after = values(*net);
+  for (std::size_t i = 0; i < 6; ++i) CHECK(at::equal(after[i], before[i]) == (i < 4));
 }

@@ -55,9 +55,10 @@ class Backend {
   /// The framework's name, for messages and summaries.
   virtual std::string name() const = 0;
 
-  /// Views of all parameters and buffers, in host memory (a mirror of it where the framework
-  /// computes elsewhere). Memory, names and order stay as they are for the adapter's life. Between
-  /// calls the views hold the weights: what is written there is what the next call computes with.
+  /// Views of all parameters that train, and of all buffers, in host memory (a mirror of it where
+  /// the framework computes elsewhere). Memory, names and order stay as they are for the adapter's
+  /// life. Between calls the views hold the weights: what is written there is what the next call
+  /// computes with.
   virtual std::vector<TensorView> parameters() = 0;
 
   /// One optimizer step on a batch; returns the mean loss over its samples (before the step).
@@ -85,6 +86,10 @@ class Backend {
 
   /// Null where it cannot, as with buffers. Else parameters() are of one type and one in memory.
   virtual SlotStep* in_slots() { return nullptr; }
+
+  /// Views of the parameters that do not train, for WorkerOptions::frozen. All workers have the
+  /// same ones.
+  virtual std::vector<TensorView> frozen() { return {}; }
 };
 
 }  // namespace fast

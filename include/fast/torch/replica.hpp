@@ -38,17 +38,24 @@ struct ReplicaOptions {
 
 /// A module's tensors as the library sees them: a shared handle. The module's tensors stay in use
 /// by the module; they must neither be replaced nor moved to another device while this lives.
+/// Parameters that do not train (requires_grad is false) are left where they are. They take no part
+/// in rounds; see frozen(). All buffers are included, also those of parts that do not train:
+/// BatchNorm changes its statistics there as well.
 class Replica {
  public:
-  /// Names are the module's ("conv1.weight"). Tied tensors count once, buffers are included.
-  /// Tensors in another memory format than row-major keep it; their views' sides are then in the
-  /// order of memory. Throws Error(argument) as ParameterLayout does, also for a module without
-  /// parameters, and on sparse or quantized tensors and types that views do not know.
+  /// Names are the module's ("conv1.weight"). Tied tensors count once. Tensors in another memory
+  /// format than row-major keep it; their views' sides are then in the order of memory. Throws
+  /// Error(argument) as ParameterLayout does, also for a module of which no parameter trains, and
+  /// on sparse or quantized tensors and types that views do not know.
   explicit Replica(::torch::nn::Module& module, ReplicaOptions options = {});
 
   /// These views are in host memory. With a mirror, they hold the module's values since the last
   /// to_host().
   const std::vector<TensorView>& parameters() const;
+  /// Views of the parameters that do not train, where the module has them, for
+  /// WorkerOptions::frozen. Those are left out that other parameters share their memory with, or
+  /// whose memory or type views do not describe.
+  const std::vector<TensorView>& frozen() const;
   bool is_flat() const;      ///< the tensors lie in blocks
   bool is_mirrored() const;  ///< the module's memory is elsewhere (CUDA)
 
@@ -57,8 +64,8 @@ class Replica {
   void to_module() const;
 
   /// Throws Error(mismatch) naming the first tensor whose memory is no longer where it was, as
-  /// after Module::to(). The check takes a few nanoseconds a tensor. Debug builds also find tensors
-  /// that the module has replaced.
+  /// after Module::to(), or the first parameter that trains now and did not. The check takes a few
+  /// nanoseconds a tensor. Debug builds also find tensors that the module has replaced.
   void require_in_place() const;
 
  private:
@@ -69,11 +76,13 @@ class Replica {
 /// A fast::Worker of a module, which looks after mirrors and moved memory.
 class Worker {
  public:
-  /// Collective; see fast::Worker.
+  /// Collective; see fast::Worker. The module's frozen parameters are added to
+  /// WorkerOptions::frozen.
   Worker(Group group, const TopologyRule& rule, ::torch::nn::Module& module,
          WorkerOptions options = {}, const ReplicaOptions& replica = {})
       : replica_(module, replica),
-        worker_(std::move(group), rule, replica_.parameters(), std::move(options)) {
+        worker_(std::move(group), rule, replica_.parameters(),
+                with_frozen(std::move(options), replica_.frozen())) {
     replica_.to_module();
   }
   /// The same over the ranks of a communicator.
@@ -95,6 +104,10 @@ class Worker {
   const Replica& replica() const { return replica_; }
 
  private:
+  static WorkerOptions with_frozen(WorkerOptions options, const std::vector<TensorView>& more) {
+    options.frozen.insert(options.frozen.end(), more.begin(), more.end());
+    return options;
+  }
   void end_step() const {
     replica_.require_in_place();
     replica_.to_host();

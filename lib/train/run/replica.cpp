@@ -124,6 +124,7 @@ WorkerOptions Replica::training_options(OnMissed on_missed) {
   WorkerOptions options = worker_options(plan_.options);
   if (options.observer || plan_.has_observer)
     options.observer = events_ = std::make_shared<CountedRounds>(std::move(options.observer));
+  for (TensorView& view : backend_.frozen()) options.frozen.push_back(std::move(view));
   options.on_healed = [this] {
     clean_optimizer(backend_);
     if (plan_.options.worker.on_healed) plan_.options.worker.on_healed();
