@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Python package with PyTorch 2, Lightning, Accelerate and Transformers from PyPI (6 GB with CUDA's libraries): installs
+# The Python package with PyTorch 2, Lightning, Accelerate, Transformers and peft from PyPI (6 GB with CUDA's libraries): installs
 # all in a virtual environment, and runs the tests and the examples of these frameworks on 1 to 4 ranks, and those of
 # PyTorch and torchrun.
 #   scripts/python_integrations.sh [FOLDER]     the folder (build/integrations) keeps the environment for the next time
@@ -16,7 +16,7 @@ python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2
 command -v mpiexec >/dev/null || skip "no mpiexec; apt-get install mpich"
 [[ -x $folder/venv/bin/python ]] || python3 -m venv "$folder/venv"
 pip=("$folder/venv/bin/pip" --disable-pip-version-check -q)
-packages=(torch lightning accelerate transformers scikit-learn decent-dp pytest)
+packages=(torch lightning accelerate transformers peft scikit-learn decent-dp pytest)
 timeout 3000 "${pip[@]}" --retries 1 --timeout 20 install "${packages[@]}" >"$folder/pip.log" 2>&1 ||
   skip "PyPI is not reachable or lacks a package: $(tail -n 1 "$folder/pip.log")"
 
@@ -25,11 +25,11 @@ export PATH=$folder/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 C
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT LOCAL_RANK
 "${pip[@]}" install --force-reinstall --no-deps "--config-settings=build-dir=$source/build/integrations-python" "$source"
 cd "$folder" # not the source: what is tested is what was installed
-for package in torch lightning accelerate transformers; do
+for package in torch lightning accelerate transformers peft; do
   echo "integrations: $package $(python -c "from importlib.metadata import version; print(version('$package'))")"
 done
 test=(python -m pytest -q -p no:cacheprovider -rs -W ignore)
-for file in test_torch test_torchrun test_runtime test_frameworks; do
+for file in test_torch test_frozen test_lora test_training_loops test_torchrun test_runtime test_frameworks; do
   "${test[@]}" "$source/tests/python/$file.py"
 done
 for ranks in 1 2 3 4; do

@@ -110,6 +110,27 @@ def test_the_example_trains(framework, least, ranks):
     assert float(found[0][1]) >= least, done.stdout
 
 
+LORA = ROOT / "examples/python/train_lora.py"
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_example_of_adapters_is_as_good_as_an_all_reduce(seed):
+    require("torch", "transformers", "peft")
+    if not pathlib.Path("/usr/share/common-licenses/GPL-3").exists() or not list(pathlib.Path("/usr/lib").glob("*/perl-base/Carp.pm")):
+        pytest.skip("the texts of Debian's base-files and perl-base are not there")
+    assert len(LORA.read_text().splitlines()) <= 100
+    done = subprocess.run(["mpiexec", "-n", "4", sys.executable, LORA, str(seed)], capture_output=True, text=True, timeout=600,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = re.findall(r"^(.+): (\d+) bytes a round, (\d+) in the adapter, the base is as before$", done.stdout, re.MULTILINE)
+    assert [name for name, sent, size in lines if sent == size] == ["neighbors", "neighbors, A frozen"], done.stdout
+    assert int(lines[1][1]) < int(lines[0][1])
+    found = {name: float(value) for name, value in re.findall(r"[:,] ([a-zA-Z, -]+) ([0-9.]+)(?=[,\n])", done.stdout.splitlines()[-1])}
+    base, ours, central = (found[name] for name in ("base", "neighbors", "all-reduce"))
+    print(f"seed {seed}: {found}")
+    assert max(ours, central, found["neighbors, A frozen"]) < 0.9 * base and abs(ours / central - 1) < 0.005, done.stdout
+
+
 def test_the_cost_of_a_round_in_jax_is_measured(tmp_path):
     require("jax")
     import json
