@@ -125,7 +125,7 @@ def test_the_example_of_adapters_is_as_good_as_an_all_reduce(seed):
     lines = re.findall(r"^(.+): (\d+) bytes a round, (\d+) in the adapter, the base is as before$", done.stdout, re.MULTILINE)
     assert [name for name, sent, size in lines if sent == size] == ["neighbors", "neighbors, A frozen"], done.stdout
     assert int(lines[1][1]) < int(lines[0][1])
-    found = {name: float(value) for name, value in re.findall(r"[:,] ([a-zA-Z, -]+) ([0-9.]+)(?=[,\n])", done.stdout.splitlines()[-1])}
+    found = {name: float(value) for name, value in re.findall(r"[:,] ([a-zA-Z, -]+) ([0-9.]+)(?=,|$)", done.stdout.splitlines()[-1])}
     base, ours, central = (found[name] for name in ("base", "neighbors", "all-reduce"))
     print(f"seed {seed}: {found}")
     assert max(ours, central, found["neighbors, A frozen"]) < 0.9 * base and abs(ours / central - 1) < 0.005, done.stdout
