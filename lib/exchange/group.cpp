@@ -3,10 +3,10 @@
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
 #include <fast/exchange/group.hpp>
-#include <thread>
 #include <utility>
 
 #include "core/message.hpp"
+#include "core/waits.hpp"
 #include "exchange/collective/all_reduce.hpp"
 #include "exchange/group_impl.hpp"
 #include "exchange/shared/slot_exchange.hpp"
@@ -118,12 +118,7 @@ std::unique_ptr<Reducer> Group::open_reducer(std::size_t size_bytes,
 
 bool is_of_a_loss(const Group& group, const Error& error) {
   if (error.kind() != ErrorKind::deadline && error.kind() != ErrorKind::peer_failed) return false;
-  for (const Deadline news(longest_news); !group.some_are_gone();) {
-    if (news.expired()) return false;
-    check_wait();
-    std::this_thread::sleep_for(look_for_news);
-  }
-  return true;
+  return look_until([&] { return group.some_are_gone(); }, Deadline(longest_news), look_for_news);
 }
 
 void agree(const Group& group, const Deadline& deadline, std::string_view purpose,

@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/waits.hpp"
 #include "mpi/farewell.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/launcher.hpp"
@@ -147,9 +148,7 @@ Missing missing(const Communicator::Impl& ranks) {
          "ended",
          purpose, ranks.rank, ranks.size, waited_s);
   }
-  int first = 0;
-  while (gone.all.contains(first)) ++first;
-  const bool reports = ranks.rank == first && !gone.reported;
+  const bool reports = living_below(ranks.rank, gone.all) == 0 && !gone.reported;
   if (!reports) leave_the_report_to_others();
   fail(
       reports ? ErrorKind::deadline : ErrorKind::peer_failed,

@@ -8,13 +8,13 @@
 #include <cstdio>
 #include <exception>
 #include <fast/core/error.hpp>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "core/message.hpp"
+#include "core/waits.hpp"
 #include "mpi/farewell.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/implementation.hpp"
@@ -105,7 +105,7 @@ bool Environment::depart() {
   }
   owner_ = false;
   const bool failing = failed_ || std::uncaught_exceptions() > 0;
-  const Deadline deadline(failing ? patience_ : Seconds(std::numeric_limits<double>::infinity()));
+  const Deadline deadline(failing ? patience_ : without_limit);
   bool several_hosts = false, some_failed = false, all_ready = !world_->impl()->without_collectives;
   try {
     require(!all_ready || meet_to_leave(*leaving_, deadline, failing), ErrorKind::deadline,

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <thread>
 
+#include "core/waits.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/implementation.hpp"
 #include "mpi/launcher.hpp"
@@ -87,12 +87,14 @@ void leave_the_report_to_others() {
 }
 
 void await_report(const std::vector<int>& ranks) {
-  const Deadline deadline(launcher_reports_ends() ? longest_report : Seconds(0));
-  std::unique_lock lock(heard().mutex);
-  while (heard().is_silent && failed_among(ranks).empty() && !deadline.expired()) {
-    lock.unlock();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    lock.lock();
+  const auto is_reported = [&] {
+    const std::scoped_lock lock(heard().mutex);
+    return !heard().is_silent || !failed_among(ranks).empty();
+  };
+  try {
+    const Deadline deadline(launcher_reports_ends() ? longest_report : Seconds(0));
+    look_until(is_reported, deadline, std::chrono::milliseconds(20));
+  } catch (...) {  // a WaitCheck: the program ends anyway
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/leak_until_exit.hpp"
+#include "core/waits.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/launcher.hpp"
 #include "mpi/request.hpp"
@@ -22,11 +23,9 @@ constexpr Seconds limit_at_end{0.1};
 constexpr Seconds until_report{1};
 
 bool has_ended(const std::vector<int>& peer) {
-  for (const Deadline deadline(until_report); ended_among(peer).empty();) {
-    if (deadline.expired() || !launcher_reports_ends()) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
+  const Deadline deadline(launcher_reports_ends() ? until_report : Seconds(0));
+  return look_until([&] { return !ended_among(peer).empty(); }, deadline,
+                    std::chrono::milliseconds(1));
 }
 
 }  // namespace

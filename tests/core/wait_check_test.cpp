@@ -1,9 +1,12 @@
 #include <fast/core/deadline.hpp>
 
 #include <atomic>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "core/serial_executor.hpp"
+#include "core/waits.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;
@@ -13,10 +16,7 @@ namespace {
 struct Stopped {};
 
 void wait_for_a_check() {
-  for (int i = 0; i < 10'000; ++i) {
-    check_wait();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  look_until([] { return false; }, Deadline(Seconds(60)), std::chrono::milliseconds(1));
 }
 
 }  // namespace
@@ -56,6 +56,23 @@ TEST_CASE("of two checks both are called, and one of them may wait itself") {
   const WaitCheck inner([] { check_wait(); });
   CHECK_THROWS_AS(wait_for_a_check(), Stopped);
   CHECK(calls == 2);
+}
+
+TEST_CASE("a look happens before the deadline counts, and ends the wait with the first news") {
+  int looks = 0;
+  const auto third = [&] { return ++looks == 3; };
+  CHECK(look_until(third, Deadline(without_limit), std::chrono::microseconds(1)));
+  CHECK(looks == 3);
+  CHECK(look_until([] { return true; }, Deadline(Seconds(0)), std::chrono::hours(1)));
+  CHECK_FALSE(look_until([] { return false; }, Deadline(Seconds(0)), std::chrono::hours(1)));
+}
+
+TEST_CASE("of the ranks that have lost others the lowest one has none below it") {
+  using Ranks = std::vector<int>;
+  CHECK(living_below(0, Ranks{2}) == 0);
+  CHECK(living_below(3, Ranks{1}) == 2);
+  CHECK(living_below(3, Ranks{2, 0, 1, 1}) == 0);
+  CHECK(living_below(3, std::set<int>{4}) == 3);
 }
 
 TEST_CASE("a wait for a background thread's task ends, and the task goes on") {

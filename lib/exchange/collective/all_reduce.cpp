@@ -10,8 +10,9 @@
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/mixing/kernels.hpp>
-#include <thread>
 #include <utility>
+
+#include "core/waits.hpp"
 
 namespace fast::exchange {
 namespace {
@@ -22,20 +23,17 @@ bool has(const std::vector<int>& workers, int worker) {
   return std::ranges::count(workers, worker) > 0;
 }
 
-/// The workers below `rank` that live.
-int living_below(int rank, const std::vector<int>& ended) {
-  int living = 0;
-  for (int worker = 0; worker < rank; ++worker) living += has(ended, worker) ? 0 : 1;
-  return living;
-}
-
 /// Whether this worker is the one that reports.
 bool reports(const ExitReports& ends, int rank, Seconds patience) {
-  for (const Deadline waiting(Seconds(0));; std::this_thread::sleep_for(ask_again)) {
-    if (!ends.failed().empty()) return false;
-    if (waiting.elapsed_s() >= living_below(rank, ends.all()) * patience.count()) return true;
-    check_wait();
-  }
+  const Deadline waiting(without_limit);
+  bool is_reported = false;
+  const auto is_known = [&] {
+    is_reported = !ends.failed().empty();
+    const double turn_s = living_below(rank, ends.all()) * patience.count();
+    return is_reported || waiting.elapsed_s() >= turn_s;
+  };
+  look_until(is_known, waiting, ask_again);
+  return !is_reported;
 }
 
 /// First element of worker w's slice: multiples of a cache line.

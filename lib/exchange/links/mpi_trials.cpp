@@ -9,9 +9,9 @@
 #include <fast/core/error.hpp>
 #include <map>
 #include <set>
-#include <thread>
 
 #include "core/leak_until_exit.hpp"
+#include "core/waits.hpp"
 #include "exchange/links/flow_run.hpp"
 
 namespace fast::exchange {
@@ -21,6 +21,7 @@ constexpr int order_tag = 1, contents_tag = 2, report_tag = 3;
 constexpr Seconds report_grace{2};  ///< after the deadline of those who report
 constexpr Seconds end_limit{2};     ///< for the last orders to leave
 constexpr Seconds look_again{0.2};  ///< for ranks that have ended
+constexpr auto between_looks = std::chrono::microseconds(100);
 
 enum OrderKind : std::int64_t { trial_order, finish_order, give_up_order };
 
@@ -47,17 +48,6 @@ std::vector<double> report_of(FlowRun& run, const Deadline& deadline) {
   return report;
 }
 
-/// Tests all that is awaited in turn: a wait for each would give each its own patience.
-template <class Condition>
-bool wait_until(const Condition& is_done, const Deadline& deadline) {
-  while (!is_done()) {
-    if (deadline.expired()) return false;
-    check_wait();
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return true;
-}
-
 bool contains(const std::vector<int>& ranks, int rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
@@ -82,11 +72,10 @@ bool received(const mpi::Messages& messages, int tag, const std::shared_ptr<Buff
   return false;
 }
 
-/// One rank speaks for those that rank 0 has left.
-ErrorKind kind_for(int rank, const std::vector<int>& ended) {
-  for (int lower = 1; lower < rank; ++lower)
-    if (!contains(ended, lower)) return ErrorKind::peer_failed;
-  return ErrorKind::deadline;
+/// One of the ranks that rank 0 has left reports that.
+ErrorKind kind_for(int rank, std::vector<int> ended) {
+  ended.push_back(0);
+  return living_below(rank, ended) == 0 ? ErrorKind::deadline : ErrorKind::peer_failed;
 }
 
 }  // namespace
@@ -184,7 +173,8 @@ void MpiTrials::collect(std::vector<Report>& reports, const Deadline& deadline) 
     }
     return all;
   };
-  if (wait_until(all_are_there, deadline)) return;
+  // A wait for each would give each its own patience.
+  if (look_until(all_are_there, deadline, between_looks)) return;
   for (Report& report : reports) {
     if (!report.is_there) leak_until_exit(report.numbers);
   }
@@ -229,7 +219,7 @@ void MpiTrials::end(std::int64_t kind, std::string_view bytes) {
     std::erase_if(orders_, [](const auto& order) { return order->has_left(); });
     return orders_.empty();
   };
-  static_cast<void>(wait_until(all_have_left, Deadline(end_limit)));
+  look_until(all_have_left, Deadline(end_limit), between_looks);
 }
 
 void MpiTrials::finish(std::string_view bytes) { end(finish_order, bytes); }
