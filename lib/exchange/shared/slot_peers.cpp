@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "exchange/shared/seqlock.hpp"
 #include "mpi/host_abilities.hpp"
 
 namespace fast::exchange {
 namespace {
-constexpr Seconds heartbeat_period{1 / membership::beats_per_second};
 constexpr int snapshot_attempts = 100;
 constexpr Seconds remote_look{1}, repeated_look{0.05};
 constexpr Seconds remote_snapshot{600};  // while parts arrive
@@ -32,24 +32,10 @@ SlotPeers::SlotPeers(std::shared_ptr<Heartbeat> heartbeat, std::shared_ptr<Remot
       board_(heartbeat_->board()),
       rank_(heartbeat_->rank()),
       remote_(std::move(remote)),
-      thread_([this] { work(); }) {}
-
-SlotPeers::~SlotPeers() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopped_ = true;
-  }
-  stopped_changed_.notify_all();
-  thread_.join();
-}
-
-void SlotPeers::work() {
-  std::unique_lock lock(mutex_);
-  while (!stopped_) {
-    heartbeat_->beat();
-    stopped_changed_.wait_for(lock, heartbeat_period);
-  }
-}
+      thread_([this](Seconds) {
+        heartbeat_->beat();
+        return false;
+      }) {}
 
 /// A worker of another host may have ended although publications of it are still on their way.
 PeerState SlotPeers::peer(int worker) const {

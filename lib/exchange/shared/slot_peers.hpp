@@ -1,14 +1,13 @@
 // Knowledge of peers over a slot board.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include "exchange/remote/remote_access.hpp"
 #include "exchange/shared/heartbeat.hpp"
+#include "membership/periodic_thread.hpp"
 
 namespace fast::exchange {
 
@@ -18,7 +17,6 @@ class SlotPeers : public Peers, public Results {
   /// `remote` serves workers of other hosts; null when there are none.
   explicit SlotPeers(std::shared_ptr<Heartbeat> heartbeat,
                      std::shared_ptr<RemoteAccess> remote = nullptr);
-  ~SlotPeers() override;
   SlotPeers(const SlotPeers&) = delete;
   SlotPeers& operator=(const SlotPeers&) = delete;
 
@@ -43,18 +41,15 @@ class SlotPeers : public Peers, public Results {
   bool look(int worker) const;
   Snapshot remote_snapshot_of(int worker, std::span<std::byte> room, Piece& piece) const;
   bool may_answer(int worker) const;
-  void work();
   bool is_remote(int worker) const { return remote_ && remote_->is_remote(worker); }
 
   std::shared_ptr<Heartbeat> heartbeat_;
   std::shared_ptr<const SlotBoard> board_;
   int rank_;
   std::shared_ptr<RemoteAccess> remote_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;      ///< guards silent_
   mutable std::set<int> silent_;  ///< workers of other hosts that have not answered the latest look
-  std::condition_variable stopped_changed_;
-  bool stopped_ = false;
-  std::thread thread_;  ///< beats
+  membership::PeriodicThread thread_;  ///< beats; declared last: it uses all others
 };
 
 }  // namespace fast::exchange
