@@ -238,6 +238,7 @@ void run_size(const Group& group, const Setting& setting, double megabytes, benc
     bench.add_worker("awc, rotating arena", topology, {}, true);
     bench.add_worker("awc, fixed arena, bf16", topology, coded, false);
   }
+  bench.add_worker("awc, fixed, never waiting", "ring", unbounded, false);
   bench.add_worker("awc, rotating, never waiting", "ring", unbounded, true);
   bench.add_reducer();
   bench.add_mpi_allreduce("MPI_Allreduce, yielding", true, true);

@@ -12,6 +12,10 @@
 
 namespace fast::combine {
 
+/// Elements of a block that is checked before it counts. While the processor still stores one of
+/// them, it loads the next one.
+inline constexpr std::size_t checked_elements = 512;
+
 /// One object serves one round of a rule that only averages.
 ///
 /// Above staleness 0, a block counts if no payload changed while the block was read. Otherwise the

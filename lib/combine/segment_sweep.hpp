@@ -73,7 +73,8 @@ struct HostMixer::SegmentSweep {
                      pass.neighborhood != nullptr && pass.next != nullptr && !guarded_reads &&
                      (plain ? std::is_same_v<Stored, T>
                             : std::is_same_v<Stored, float> && piece.kind == codec::Kind::bf16 &&
-                                  !mixer.codec_.stochastic && !may_change);
+                                  !mixer.codec_.stochastic);
+  const std::size_t at_once = fused && may_change ? checked_elements : block_elements;
   const bool first_alone = is_buffer || (pass.kind == Pass::Kind::weights && !mixer.sums_);
   const int vectors = first_alone ? 1 : traits.messages.vectors;
   alignas(cache_line_bytes) T current_scratch[block_elements];
@@ -86,18 +87,14 @@ struct HostMixer::SegmentSweep {
       : mixer(owner), pass(of_pass), piece(over) {}
 
   void run() {
-    for (std::size_t first = 0; first < segment.element_count; first += block_elements) {
-      const std::size_t count = std::min(block_elements, segment.element_count - first);
+    for (std::size_t first = 0; first < segment.element_count; first += at_once) {
+      const std::size_t count = std::min(at_once, segment.element_count - first);
       algorithm::Block<T> block = begin(first, count);
-      if (fused && !may_change) {
-        read(first + count, [&] { average(block, first); });
+      if (fused) {
+        average(block, first);
         continue;
       }
       read(first + count, [&] { prepare(block, first); });
-      if (fused) {
-        add_pull(block, first);
-        continue;
-      }
       apply(block, first);
       if (pass.next != nullptr) emit(block, first);
     }
@@ -120,43 +117,58 @@ struct HostMixer::SegmentSweep {
     return reinterpret_cast<T*>(buffer.data() + mixer.widening_ * segment.offset_bytes) + first;
   }
 
-  template <class InSlot>
-  void average_slots(T* current, std::size_t first, std::size_t count) {
-    thread_local std::vector<const InSlot*> values;
-    thread_local std::vector<T> weights;
-    values.clear();
-    for (const Payload& payload : pass.neighborhood->payloads)
-      values.push_back(at<InSlot>(payload, 0, piece.offset_bytes) + first);
-    weights.assign(pass.neighborhood->weights.begin(), pass.neighborhood->weights.end());
-    InSlot* next = reinterpret_cast<InSlot*>(pass.next->vector(0) + piece.offset_bytes);
-    const InSlot* own = at<InSlot>(pass.own, 0, piece.offset_bytes);
-    note(mixing::average(current, next + first, own + first, values, weights, count));
+  void average(const algorithm::Block<T>& block, std::size_t first) {
+    if constexpr (std::is_same_v<Stored, float>) {
+      if (!plain) return average_slots<BFloat16>(block, first);
+    }
+    if constexpr (std::is_same_v<Stored, T>) average_slots<T>(block, first);
   }
 
-  /// While payloads arrive, the weights stay as they are, and the next slot alone is written.
-  void average(const algorithm::Block<T>& block, std::size_t first) {
+  /// Slots that may change are averaged into scratch, which counts if they have not. While payloads
+  /// arrive, the weights stay as they are, and the next slot alone is written.
+  template <class InSlot>
+  void average_slots(const algorithm::Block<T>& block, std::size_t first) {
+    const InSlot* own = at<InSlot>(pass.own, 0, piece.offset_bytes) + first;
+    InSlot* next = reinterpret_cast<InSlot*>(pass.next->vector(0) + piece.offset_bytes) + first;
     T* current = block.current;
+    if (may_change) return average_checked(block, first, own, next);
     if (pass.sources != nullptr && pass.sources->are_arriving())
       current = std::copy_n(block.current, block.count, current_scratch) - block.count;
-    if constexpr (std::is_same_v<Stored, float>) {
-      if (!plain) return average_slots<BFloat16>(current, first, block.count);
-    }
-    if constexpr (std::is_same_v<Stored, T>) average_slots<T>(current, first, block.count);
+    read(first + block.count, [&] {
+      const auto& [values, weights] = list_slots<InSlot>(first);
+      note(mixing::average(current, next, own, values, weights, block.count));
+    });
   }
 
-  /// The same with a pull that has been read. Rounds as apply() does.
-  void add_pull(const algorithm::Block<T>& block, std::size_t first) {
-    alignas(cache_line_bytes) static constexpr T zero[block_elements]{};
-    static constexpr T one{1};
-    const T* const pull = block.pull[0];
-    T* const next = reinterpret_cast<T*>(pass.next->vector(0) + piece.offset_bytes);
-    note(mixing::average(block.current, next + first, zero, {&pull, 1}, {&one, 1}, block.count));
+  template <class InSlot>
+  void average_checked(const algorithm::Block<T>& block, std::size_t first, const InSlot* own,
+                       InSlot* next) {
+    T* const averaged = pull_scratch[0];
+    bool finite = true;
+    read(first + block.count, [&] {
+      const auto& [values, weights] = list_slots<InSlot>(first);
+      finite = mixing::average_apart(averaged, block.current, own, values, weights, block.count);
+    });
+    note(finite);
+    if (update == nullptr) std::copy_n(averaged, block.count, block.current);
+    stream(next, averaged, block.count);
+  }
+
+  /// The neighbors' slots from an element on, and their weights.
+  template <class InSlot>
+  const auto& list_slots(std::size_t first) const {
+    thread_local std::pair<std::vector<const InSlot*>, std::vector<T>> slots;
+    slots.first.clear();
+    for (const Payload& payload : pass.neighborhood->payloads)
+      slots.first.push_back(at<InSlot>(payload, 0, piece.offset_bytes) + first);
+    slots.second.assign(pass.neighborhood->weights.begin(), pass.neighborhood->weights.end());
+    return slots;
   }
 
   /// What the optimizer makes of a block of the weights in the worker's own slot. Null: it leaves
   /// them as they are.
   T* updated(std::size_t first, std::size_t count) {
-    if (fused && !may_change && !*update) return nullptr;
+    if (fused && !*update) return nullptr;
     std::copy_n(at<T>(pass.own, 0, piece.offset_bytes) + first, count, current_scratch);
     if (*update) (*update)(piece.first + first, {current_scratch, count});
     return current_scratch;

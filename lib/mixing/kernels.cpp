@@ -153,58 +153,69 @@ HWY_INLINE void prefetch(const T* from) {
   hwy::Prefetch(reinterpret_cast<const char*>(from) + ahead_bytes);
 }
 
-/// `Stored`, the type of slots, may be narrower than that of the model. Without `current` the
-/// weights are `own`. Whether all results are finite.
+/// The averages from `from` on, to `to` in plain stores and to `next` in streaming stores: either
+/// may be null. Without `next`, the differences are summed before they are added. `Stored`, the
+/// type of slots, may be narrower than that of the model. Without `from` the weights are `own`.
+/// Whether all results are finite.
 template <int Degree, class T, class Stored>
-HWY_INLINE bool average_of(T* HWY_RESTRICT current, Stored* HWY_RESTRICT next,
+HWY_INLINE bool average_of(T* to, const T* from, Stored* HWY_RESTRICT next,
                            const Stored* HWY_RESTRICT own, const Stored* const* values,
                            const T* weights, std::size_t degree, std::size_t count) {
   const auto combine = [&](auto d, std::size_t e) HWY_ATTR {
     const auto m = load(d, own + e);
-    const auto x = add_differences<Degree>(d, current == nullptr ? m : hn::LoadU(d, current + e), m,
-                                           values, weights, degree, e);
-    if (current != nullptr) hn::StoreU(x, d, current + e);
+    const auto w = from == nullptr ? m : hn::LoadU(d, from + e);
+    const auto x =
+        next != nullptr
+            ? add_differences<Degree>(d, w, m, values, weights, degree, e)
+            : hn::Add(w, add_differences<Degree>(d, hn::Zero(d), m, values, weights, degree, e));
+    if (to != nullptr) hn::StoreU(x, d, to + e);
     return x;
   };
   bool finite = true;
   const auto plainly = [&](auto d, std::size_t e) HWY_ATTR {
     const auto x = combine(d, e);
     finite = hn::AllTrue(d, hn::IsFinite(x)) && finite;
-    store(d, x, next + e);
+    if (next != nullptr) store(d, x, next + e);
   };
-  const hn::RebindToUnsigned<hn::ScalableTag<T>> du;
+  const hn::ScalableTag<T> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
   auto bad = hn::Zero(du);
-  const std::size_t head = misaligned(next, count);
+  const std::size_t head = next == nullptr ? 0 : misaligned(next, count);
   for_elements<T>(0, head, plainly);
-  const std::size_t at_once = hn::Lanes(hn::ScalableTag<T>()) * (sizeof(T) / sizeof(Stored));
+  const std::size_t at_once = hn::Lanes(d) * (sizeof(T) / sizeof(Stored));
   std::size_t e = head;
   while (e + at_once <= count) {
     if ((e - head) % (cache_line_bytes / sizeof(Stored)) == 0) {
       prefetch(own + e);
-      if (current != nullptr) prefetch(current + e);
+      if (from != nullptr) prefetch(from + e);
       const std::size_t end = Degree > 0 ? Degree : degree;
       for (std::size_t j = 0; j < end; ++j) prefetch(values[j] + e);
     }
-    e += stream_next(next, e, combine, bad);
+    if (next != nullptr) {
+      e += stream_next(next, e, combine, bad);
+    } else {
+      bad = hn::Or(bad, not_finite(d, combine(d, e)));
+      e += hn::Lanes(d);
+    }
   }
   for_elements<T>(e, count, plainly);
   return none_set(du, bad) && finite;
 }
 
 template <class T, class Stored>
-bool average_any(T* current, Stored* next, const Stored* own, const Stored* const* values,
+bool average_any(T* to, const T* from, Stored* next, const Stored* own, const Stored* const* values,
                  const T* weights, std::size_t degree, std::size_t count) {
   switch (degree) {
     case 1:
-      return average_of<1>(current, next, own, values, weights, degree, count);
+      return average_of<1>(to, from, next, own, values, weights, degree, count);
     case 2:
-      return average_of<2>(current, next, own, values, weights, degree, count);
+      return average_of<2>(to, from, next, own, values, weights, degree, count);
     case 4:
-      return average_of<4>(current, next, own, values, weights, degree, count);
+      return average_of<4>(to, from, next, own, values, weights, degree, count);
     case 8:
-      return average_of<8>(current, next, own, values, weights, degree, count);
+      return average_of<8>(to, from, next, own, values, weights, degree, count);
     default:
-      return average_of<0>(current, next, own, values, weights, degree, count);
+      return average_of<0>(to, from, next, own, values, weights, degree, count);
   }
 }
 
@@ -359,17 +370,17 @@ void weighted_sum_f64(double* o, const double* const* v, const double* w, std::s
                       std::size_t n) {
   weighted_sum_any(o, v, w, degree, n);
 }
-bool average_f32(float* c, float* next, const float* x, const float* const* v, const float* w,
-                 std::size_t degree, std::size_t n) {
-  return average_any(c, next, x, v, w, degree, n);
+bool average_f32(float* to, const float* c, float* next, const float* x, const float* const* v,
+                 const float* w, std::size_t degree, std::size_t n) {
+  return average_any(to, c, next, x, v, w, degree, n);
 }
-bool average_f64(double* c, double* next, const double* x, const double* const* v, const double* w,
-                 std::size_t degree, std::size_t n) {
-  return average_any(c, next, x, v, w, degree, n);
+bool average_f64(double* to, const double* c, double* next, const double* x, const double* const* v,
+                 const double* w, std::size_t degree, std::size_t n) {
+  return average_any(to, c, next, x, v, w, degree, n);
 }
-bool average_bf16(float* c, BFloat16* next, const BFloat16* x, const BFloat16* const* v,
-                  const float* w, std::size_t degree, std::size_t n) {
-  return average_any(c, next, x, v, w, degree, n);
+bool average_bf16(float* to, const float* c, BFloat16* next, const BFloat16* x,
+                  const BFloat16* const* v, const float* w, std::size_t degree, std::size_t n) {
+  return average_any(to, c, next, x, v, w, degree, n);
 }
 void add_f32(double* s, const float* v, std::size_t n) { add_any(s, v, n); }
 void add_f64(double* s, const double* v, std::size_t n) { add_any(s, v, n); }
@@ -431,20 +442,38 @@ void weighted_sum(double* out, std::span<const double* const> values,
 }
 bool average(float* current, float* next, const float* own, std::span<const float* const> values,
              std::span<const float> weights, std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(average_f32)(current, next, own, values.data(), weights.data(),
-                                           values.size(), count);
+  return HWY_DYNAMIC_DISPATCH(average_f32)(current, current, next, own, values.data(),
+                                           weights.data(), values.size(), count);
 }
 bool average(double* current, double* next, const double* own,
              std::span<const double* const> values, std::span<const double> weights,
              std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(average_f64)(current, next, own, values.data(), weights.data(),
-                                           values.size(), count);
+  return HWY_DYNAMIC_DISPATCH(average_f64)(current, current, next, own, values.data(),
+                                           weights.data(), values.size(), count);
 }
 bool average(float* current, BFloat16* next, const BFloat16* own,
              std::span<const BFloat16* const> values, std::span<const float> weights,
              std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(average_bf16)(current, next, own, values.data(), weights.data(),
-                                            values.size(), count);
+  return HWY_DYNAMIC_DISPATCH(average_bf16)(current, current, next, own, values.data(),
+                                            weights.data(), values.size(), count);
+}
+bool average_apart(float* out, const float* current, const float* own,
+                   std::span<const float* const> values, std::span<const float> weights,
+                   std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(average_f32)(out, current, nullptr, own, values.data(),
+                                           weights.data(), values.size(), count);
+}
+bool average_apart(double* out, const double* current, const double* own,
+                   std::span<const double* const> values, std::span<const double> weights,
+                   std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(average_f64)(out, current, nullptr, own, values.data(),
+                                           weights.data(), values.size(), count);
+}
+bool average_apart(float* out, const float* current, const BFloat16* own,
+                   std::span<const BFloat16* const> values, std::span<const float> weights,
+                   std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(average_bf16)(out, current, nullptr, own, values.data(),
+                                            weights.data(), values.size(), count);
 }
 void stream_copy(void* to, const void* from, std::size_t size_bytes) {
   HWY_DYNAMIC_DISPATCH(stream_copy_bytes)

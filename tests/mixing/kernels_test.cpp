@@ -69,6 +69,28 @@ TEMPLATE_TEST_CASE("kernels equal the sums they stand for", "", float, double) {
   }
 }
 
+TEMPLATE_TEST_CASE("an average apart adds the sum of the differences, and writes scratch alone", "",
+                   float, double) {
+  Rng rng(7);
+  for (const std::size_t count : {1, 2, 3, 7, 8, 31, 64, 1001}) {
+    for (const std::size_t degree : {0, 1, 2, 3, 4, 5, 8}) {
+      const Problem<TestType> p(rng, count, degree);
+      for (const bool has_current : {true, false}) {
+        auto current = p.current;
+        std::vector<TestType> expected(count), out(count + 2, 7);
+        const auto of = [&](std::vector<TestType>& x) { return has_current ? x.data() : nullptr; };
+        CHECK(mixing::average_apart(out.data() + 1, of(current), p.own.data(), p.values, p.weights,
+                                    count));
+        CHECK(current == p.current);
+        mixing::weighted_differences(expected.data(), p.own.data(), p.values, p.weights, count);
+        for (std::size_t e = 0; e < count; ++e) expected[e] += (has_current ? current : p.own)[e];
+        CHECK(std::vector<TestType>(out.begin() + 1, out.end() - 1) == expected);
+        CHECK((out.front() == 7 && out.back() == 7));
+      }
+    }
+  }
+}
+
 TEST_CASE("averages of bfloat16 slots are those of their values") {
   Rng rng(6);
   for (const std::size_t count : {1, 2, 3, 7, 8, 31, 64, 1001}) {
@@ -95,6 +117,10 @@ TEST_CASE("averages of bfloat16 slots are those of their values") {
                         count);
         mixing::stream_fence();
         REQUIRE(current == expected);
+        std::vector<float> apart(count);
+        mixing::average_apart(apart.data(), p.current.data(), own.data(), values, p.weights, count);
+        mixing::weighted_differences(expected.data(), p.own.data(), p.values, p.weights, count);
+        for (std::size_t e = 0; e < count; ++e) REQUIRE(apart[e] == p.current[e] + expected[e]);
         for (std::size_t e = 0; e < count; ++e) {
           REQUIRE(narrow_next[shift + e].bits == to_bfloat16(current[e]).bits);
         }
@@ -209,6 +235,8 @@ TEMPLATE_TEST_CASE("an average says whether every element is finite", "", float,
         std::vector<TestType> current(count, std::numeric_limits<TestType>::max() / 2);
         CHECK(mixing::average(current.data(), next.data() + 1, own.data(), values, weights, count));
         current[e] = bad;
+        CHECK_FALSE(mixing::average_apart(next.data() + 1, current.data(), own.data(), values,
+                                          weights, count));
         CHECK_FALSE(
             mixing::average(current.data(), next.data() + 1, own.data(), values, weights, count));
       }

@@ -1,9 +1,10 @@
 // A value that is not finite ends the worker that has it, before any other worker can read it.
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
-#include <fast/worker/worker.hpp>
+#include <fast/worker/rotating_arena.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -141,4 +142,36 @@ TEST_CASE("buffers are looked at, too, and elements of 16 bits") {
     expect(said.find(expected) != std::string::npos, said);
     expect(std::isfinite(to_float(statistics[9])) == (group.rank() == 0), "infected");
   });
+}
+
+TEST_CASE("steps that are healed and blocks of several publications keep weights in their range") {
+  for (const bool heals : {true, false}) {
+    std::atomic<std::int64_t> rejected = 0, healed = 0;
+    local::run(3, [&](const Group& group) {
+      std::vector<float> x(100'000, static_cast<float>(group.rank()));
+      WorkerOptions options = testing::quick();
+      options.staleness = unbounded_staleness;
+      options.not_finite = heals ? NotFinite::heal : NotFinite::abort;
+      Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
+      const auto step = [&](int round) {
+        if (heals && group.rank() == 1 && round % 5 == 4)
+          x[static_cast<std::size_t>(round)] = std::nanf("");
+      };
+      for (int round = 0; round < 40; ++round) {
+        if (heals) {
+          worker.step([&] { step(round); });
+        } else {
+          RotatingArena<float>(worker).step([](const float*) {}, {});
+        }
+      }
+      rejected += worker.stats().rejected;
+      healed += worker.stats().healed;
+      worker.await_finish();
+      const auto [low, high] = std::minmax_element(x.begin(), x.end());
+      expect(all_finite(x) && *low >= -1e-5F && *high <= 2 + 1e-5F,
+             fmt::format("worker {}: {} to {}", group.rank(), *low, *high));
+    });
+    INFO(rejected << " reads of blocks were rejected");
+    CHECK(healed == (heals ? 8 : 0));
+  }
 }

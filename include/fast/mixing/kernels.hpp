@@ -36,6 +36,19 @@ bool average(double* current, double* next, const double* own,
 bool average(float* current, BFloat16* next, const BFloat16* own,
              std::span<const BFloat16* const> values, std::span<const float> weights,
              std::size_t count);
+/// out[e] = current[e] + Σ_j weights[j] · (values[j][e] - own[e]), in plain stores. The sum is
+/// rounded as weighted_differences() rounds it, and then added. For values that may change while
+/// they are read: `out` is scratch, to be copied from once the values are known to be whole.
+/// Without `current` (null) the weights are `own`. Returns whether all results are finite.
+bool average_apart(float* out, const float* current, const float* own,
+                   std::span<const float* const> values, std::span<const float> weights,
+                   std::size_t count);
+bool average_apart(double* out, const double* current, const double* own,
+                   std::span<const double* const> values, std::span<const double> weights,
+                   std::size_t count);
+bool average_apart(float* out, const float* current, const BFloat16* own,
+                   std::span<const BFloat16* const> values, std::span<const float> weights,
+                   std::size_t count);
 
 /// Copies with streaming stores; call stream_fence() before telling anybody.
 void stream_copy(void* to, const void* from, std::size_t size_bytes);

@@ -2,8 +2,11 @@
 
 #include <fast/topology/stencil.hpp>
 
+#include <algorithm>
+#include <fast/core/random.hpp>
 #include <map>
 
+#include "combine/moving_average.hpp"
 #include "support/catch.hpp"
 #include "worker/parts/fakes.hpp"
 #include "worker/publisher.hpp"
@@ -29,7 +32,8 @@ class ChangingExchange final : public testing::FakeExchange {
 
 /// Worker 1 of three on a ring, whose weights are 1/3, with a model of several blocks.
 struct Ring {
-  static constexpr std::size_t blocks = 3, block = 2048, count = blocks * block;
+  static constexpr std::size_t blocks = 3, block = combine::checked_elements,
+                               count = blocks * block;
 
   explicit Ring(std::int64_t staleness)
       : exact(staleness == 0),
@@ -191,6 +195,52 @@ TEST_CASE("the optimizer's part of a block runs once, however often the block is
   CHECK(slot[0] == Approx(3 + (4 - 1) / 3.0 + (7 - 1) / 3.0));
   CHECK(slot[ring.block] == Approx(3 + (10 - 1) / 3.0 + (7 - 1) / 3.0));
   CHECK(is_as_it_was(ring));
+}
+
+TEST_CASE("a round above staleness 0 is that at staleness 0, but for rounding") {
+  for (const bool rotates : {false, true}) {
+    std::vector<std::vector<double>> weights, slots;
+    for (const std::int64_t staleness : {0, 3}) {
+      Ring ring(staleness);
+      Rng rng(3);
+      const auto filled = [&](std::vector<double>& values) {
+        std::generate(values.begin(), values.end(), [&] { return rng.normal(); });
+      };
+      const std::vector arrivals{ring.arrival(0, 0), ring.arrival(2, 0)};
+      for (auto& slot : ring.kept) filled(slot.values);
+      filled(ring.x);
+      filled(ring.exchange.newest().values);
+      const PartUpdate<double> update = [](std::size_t, std::span<double> part) {
+        for (double& value : part) value *= 1.1;
+      };
+      if (rotates) ring.mixer.take_updates(&update);
+      CHECK(ring.run(arrivals));
+      const auto* slot = reinterpret_cast<const double*>(ring.next.data);
+      weights.push_back(ring.x);
+      slots.emplace_back(slot, slot + Ring::count);
+    }
+    for (std::size_t e = 0; e < Ring::count; ++e) {
+      REQUIRE(weights[0][e] == Approx(weights[1][e]).margin(1e-14).epsilon(1e-14));
+      REQUIRE(slots[0][e] == Approx(slots[1][e]).margin(1e-14).epsilon(1e-14));
+    }
+  }
+}
+
+TEST_CASE("the moving average of weights in slots follows each block's own publication") {
+  Ring ring(3);
+  const Arrival old = ring.arrival(0, 4);
+  ring.exchange.changes[old.payload.data] = 1;
+  ring.exchange.arrivals = {{ring.arrival(0, 10), ring.arrival(2, 7)}};
+  const PartUpdate<double> none;
+  ring.mixer.take_updates(&none);
+  CHECK(ring.run({old, ring.arrival(2, 7)}));
+  ring.exchange.publish(1, false);
+  std::vector<double>& slot = ring.exchange.newest().values;
+  std::vector<double> average(Ring::count, 0);
+  combine::move_average(reinterpret_cast<std::byte*>(average.data()),
+                        ParameterLayout({view_of("x", std::span(slot))}), 0.25, nullptr);
+  CHECK(average.front() == Approx((1 + (4 - 1) / 3.0 + (7 - 1) / 3.0) / 4));
+  CHECK(average.back() == Approx((1 + (10 - 1) / 3.0 + (7 - 1) / 3.0) / 4));
 }
 
 TEST_CASE("values of a read that does not count do not make a model infinite") {

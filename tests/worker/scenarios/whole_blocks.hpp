@@ -14,7 +14,7 @@ namespace fast::testing {
 template <class T>
 bool has_whole_blocks(std::span<const T> x, T slack = 0) {
   for (std::size_t e = 0; e < x.size(); ++e) {
-    const T first = x[e - e % combine::block_elements];
+    const T first = x[e - e % combine::checked_elements];
     if (x[e] != first && !(std::abs(x[e] - first) < slack)) return false;
   }
   return true;
