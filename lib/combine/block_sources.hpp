@@ -1,4 +1,5 @@
-// The payloads of a round's neighbors, read block by block while they may still arrive or change.
+// What a combination reads: the worker's own message and those of its neighbors, which may still
+// arrive or change.
 #pragma once
 
 #include <fast/core/tensor_view.hpp>
@@ -8,9 +9,19 @@
 #include <cstdint>
 #include <vector>
 
-#include "combine/neighborhood.hpp"
-
 namespace fast::combine {
+
+/// The round's neighbors that are present, and their weights.
+struct Neighborhood {
+  Payload own;
+  std::vector<int> workers;
+  std::vector<Payload> payloads;
+  std::vector<double> weights;
+  double self_weight = 1;
+  /// Of neighbors whose running sums were torn. They take their shares of this worker's sums all
+  /// the same, so these leave it.
+  double owed_weight = 0;
+};
 
 /// Elements of a block that is checked before it counts. While the processor still stores one of
 /// them, it loads the next one.

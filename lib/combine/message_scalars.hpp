@@ -7,7 +7,7 @@
 #include <array>
 #include <span>
 
-#include "combine/neighborhood.hpp"
+#include "combine/block_sources.hpp"
 #include "combine/running_sums.hpp"
 
 namespace fast::combine {

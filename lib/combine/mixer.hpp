@@ -13,7 +13,6 @@
 #include "combine/block_sources.hpp"
 #include "combine/message_scalars.hpp"
 #include "combine/model_memory.hpp"
-#include "combine/neighborhood.hpp"
 #include "combine/running_sums.hpp"
 
 namespace fast::combine {

@@ -1,16 +1,25 @@
-// The memory that a worker's weights are in, on the host or on a device, and copies to and from it.
+// The memory that a worker's weights are in, on the host or on a device: copies to and from it, and
+// whether its values are finite.
 #pragma once
 
+#include <fast/core/memory.hpp>
 #include <fast/core/tensor_view.hpp>
 
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <utility>
-
-#include "combine/finite.hpp"
-#include "combine/gathered_tensors.hpp"
+#include <vector>
 
 namespace fast::combine {
+
+/// Returns whether a packed vector of that layout is finite.
+bool is_finite(const ParameterLayout& layout, const std::byte* packed);
+/// Returns whether the model's memory, which is the host's, is finite.
+bool is_finite(const ParameterLayout& layout);
+/// The first tensor in that memory with a value that is not finite, as describe(TensorView); empty:
+/// there is none.
+std::string first_not_finite(const ParameterLayout& layout);
 
 class ModelMemory {
  public:
@@ -41,17 +50,18 @@ class ModelMemory {
   ParameterLayout layout_;
 };
 
+/// Small tensors that lie apart in memory are swept as copies that lie one after the other: a sweep
+/// takes longer from one tensor to the next than for their elements.
 class HostMemory final : public ModelMemory {
  public:
-  explicit HostMemory(ParameterLayout layout)
-      : ModelMemory(std::move(layout)), tensors_(this->layout()) {}
+  explicit HostMemory(ParameterLayout layout) : ModelMemory(std::move(layout)) { place_copies(); }
   void rebind(ParameterLayout layout) override {
     ModelMemory::rebind(std::move(layout));
-    tensors_ = GatheredTensors(this->layout());
+    place_copies();
   }
-  const ParameterLayout& swept() const override { return tensors_.layout(); }
-  void gather() const override { tensors_.gather(); }
-  void scatter() const override { tensors_.scatter(); }
+  const ParameterLayout& swept() const override { return swept_; }
+  void gather() const override;
+  void scatter() const override;
   bool is_finite() const override { return combine::is_finite(layout()); }
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) const override {
     std::memcpy(to, from, size_bytes);
@@ -59,7 +69,16 @@ class HostMemory final : public ModelMemory {
   void settle() const override {}
 
  private:
-  GatheredTensors tensors_;
+  struct Copy {
+    std::byte* model;
+    std::byte* here;
+    std::size_t size_bytes;
+  };
+  void place_copies();
+
+  AlignedBuffer memory_;
+  std::vector<Copy> copies_;
+  ParameterLayout swept_;
 };
 
 }  // namespace fast::combine

@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "combine/finite.hpp"
+#include "combine/model_memory.hpp"
 #include "exchange/group_impl.hpp"
 #include "membership/liveness.hpp"
 #include "worker/context.hpp"

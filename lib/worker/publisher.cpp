@@ -2,7 +2,7 @@
 
 #include <fast/core/error.hpp>
 
-#include "combine/finite.hpp"
+#include "combine/model_memory.hpp"
 #include "worker/context.hpp"
 
 namespace fast::worker {

@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "combine/finite.hpp"
+#include "combine/model_memory.hpp"
 #include "worker/participation.hpp"
 
 namespace fast::worker {

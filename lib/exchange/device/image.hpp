@@ -5,7 +5,7 @@
 #include <fast/core/memory.hpp>
 #include <fast/exchange/exchange.hpp>
 
-#include "exchange/shared/slot_layout.hpp"
+#include "exchange/shared/slot_board.hpp"
 
 namespace fast::exchange {
 
