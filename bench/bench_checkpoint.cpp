@@ -6,11 +6,11 @@
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/core/random.hpp>
-#include <fast/train/checkpoint.hpp>
 #include <filesystem>
 #include <thread>
 
 #include "report.hpp"
+#include "train/checkpoint/checkpoint.hpp"
 
 using namespace fast;
 

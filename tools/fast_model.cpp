@@ -1,11 +1,9 @@
 // fast-model: looks into saved models and turns them into what other programs read.
 #include <fmt/ranges.h>
-#include <algorithm>
 #include <cstdio>
 #include <fast/core/error.hpp>
 #include <fast/nn/model_spec.hpp>
 #include <fast/nn/onnx.hpp>
-#include <fast/train/checkpoint.hpp>
 #include <fast/train/safetensors.hpp>
 #include <filesystem>
 #include <optional>
@@ -17,6 +15,7 @@
 #include "core/message.hpp"
 #include "core/whole_file.hpp"
 #include "saved_model.hpp"
+#include "train/checkpoint/checkpoint.hpp"
 #include "train/checkpoint/run_directories.hpp"
 
 using namespace fast;
@@ -68,7 +67,7 @@ void show(const std::string& given) {
     fmt::print("{:<32}  {}\n", printable(name), printable(value));
   std::size_t elements = 0;
   int shown = 0;
-  for (const TensorView& view : serve::views_of(file)) {
+  for (const TensorView& view : file.views()) {
     elements += view.element_count();
     if (++shown > most_shown) continue;
     fmt::print("{:<32}  {:<5} [{}]\n", printable(view.name), name(view.dtype),
@@ -102,7 +101,7 @@ serve::Note note_of(const Weights& weights) {
 Weights weights_in_file(const std::string& path) {
   Weights weights{path};
   weights.file.emplace(path);
-  weights.tensors = serve::views_of(*weights.file);
+  weights.tensors = weights.file->views();
   weights.metadata = weights.file->metadata();
   return weights;
 }

@@ -28,15 +28,6 @@ nn::ModelSpec spec_named(const std::string& name, const Note& note, std::int64_t
 
 }  // namespace
 
-std::vector<TensorView> views_of(const train::Safetensors& file) {
-  std::vector<TensorView> views;
-  for (const train::StoredTensor& tensor : file.tensors()) {
-    void* data = const_cast<std::byte*>(file.data(tensor).data());
-    views.push_back({tensor.name, data, tensor.shape, tensor.dtype, Role::parameter, {}});
-  }
-  return views;
-}
-
 train::Metadata metadata_of(const train::Manifest& manifest) {
   for (const train::WorkerFile& shard : manifest.shards) {
     try {

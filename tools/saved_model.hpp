@@ -3,20 +3,18 @@
 
 #include <fast/nn/loss.hpp>
 #include <fast/nn/model_spec.hpp>
-#include <fast/train/checkpoint.hpp>
 #include <fast/train/model_metadata.hpp>
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "train/checkpoint/checkpoint.hpp"
+
 namespace fast::serve {
 
 /// A missing one means that the weights do not say it.
 using Note = std::optional<train::ModelMetadata>;
-
-/// The parameters and buffers of a file, in its memory.
-std::vector<TensorView> views_of(const train::Safetensors& file);
 
 /// Of the first worker's file that can be read; the notes of all files agree.
 train::Metadata metadata_of(const train::Manifest& manifest);

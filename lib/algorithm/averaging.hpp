@@ -5,9 +5,6 @@
 #include <fast/algorithm/algorithm.hpp>
 #include <fast/algorithm/rules.hpp>
 
-#include <algorithm>
-#include <cmath>
-
 #include "core/host_device.hpp"
 
 namespace fast::algorithm {

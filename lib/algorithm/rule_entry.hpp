@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/contains.hpp"
 #include "core/registry.hpp"
 #include "core/text.hpp"
 
@@ -54,7 +55,7 @@ class ParameterReader {
 
   void require_all_known() const {
     for (const auto& [key, value] : given_) {
-      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+      if (contains(known_, key)) continue;
       require(!known_.empty(), ErrorKind::argument,
               "algorithm {}: option \"{}\" is unknown; the rule has none", rule_, key);
       fail(ErrorKind::argument, "algorithm {}: option \"{}\" is unknown; choose from {}{}", rule_,

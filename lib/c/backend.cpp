@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "c/handles.hpp"
+#include "core/contains.hpp"
 
 struct fast_measures {
   std::vector<fast::Measure> measures;
@@ -121,7 +122,7 @@ fast_backend_functions backend_functions_of(const fast_backend_functions& given)
                                    offsetof(fast_backend_functions, evaluate_task),
                                    sizeof(fast_backend_functions)};
   const std::size_t size = given.struct_size;
-  require(std::ranges::find(sizes, size) != std::end(sizes), ErrorKind::argument,
+  require(contains(sizes, size), ErrorKind::argument,
           "fast_backend_create: struct_size is {}; set it to sizeof(fast_backend_functions), {}",
           size, sizeof(fast_backend_functions));
   fast_backend_functions functions{};

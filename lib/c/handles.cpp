@@ -2,7 +2,6 @@
 
 #include <array>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <fast/core/version.hpp>
 

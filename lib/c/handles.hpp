@@ -9,7 +9,6 @@
 #include <fast/worker/worker.hpp>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstring>
 #include <fast/observe/prometheus.hpp>
 #include <fast/observe/tensorboard.hpp>

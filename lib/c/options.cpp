@@ -2,8 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <cstdio>
-
 #include "core/message.hpp"
 #include "core/registry.hpp"
 #include "data/options/rows.hpp"

@@ -6,6 +6,7 @@
 
 #include "codec/block.hpp"
 #include "codec/coded_layout.hpp"
+#include "core/floating.hpp"
 
 namespace fast::codec {
 namespace {
@@ -23,7 +24,7 @@ std::size_t bytes_of(const Piece& piece, std::size_t count) {
 /// Of the entries of parameters that travel alone.
 std::size_t value_bytes(const ParameterLayout& layout) {
   const auto& segments = layout.segments();
-  const bool doubles = std::any_of(segments.begin(), segments.end(), [](const Segment& segment) {
+  const bool doubles = std::ranges::any_of(segments, [](const Segment& segment) {
     return segment.role == Role::parameter && segment.dtype == DType::f64;
   });
   return doubles ? sizeof(double) : sizeof(float);
@@ -102,20 +103,8 @@ void decode(const CodedLayout& layout, const std::byte* coded, std::byte* packed
       std::memcpy(to, coded + piece.offset_bytes, piece.segment.size_bytes());
       continue;
     }
-    switch (piece.segment.dtype) {
-      case DType::f32:
-        decode_piece(piece, coded, reinterpret_cast<float*>(to));
-        break;
-      case DType::f64:
-        decode_piece(piece, coded, reinterpret_cast<double*>(to));
-        break;
-      case DType::bf16:
-        decode_piece(piece, coded, reinterpret_cast<BFloat16*>(to));
-        break;
-      default:
-        decode_piece(piece, coded, reinterpret_cast<Float16*>(to));
-        break;
-    }
+    with_floating(piece.segment.dtype,
+                  [&]<class T>(T) { decode_piece(piece, coded, reinterpret_cast<T*>(to)); });
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "codec/block.hpp"
 #include "combine/segment_sweep.hpp"
+#include "core/floating.hpp"
 
 namespace fast::combine {
 namespace {
@@ -77,26 +78,9 @@ void HostMixer::run(const Pass& pass) {
   if (pass.kind == Pass::Kind::gather && gathered_.empty()) {
     for (int k = 0; k < traits().messages.vectors; ++k) gathered_.push_back(kept());
   }
-  const auto sweep = [&]<class Stored>(const codec::Piece& piece, Stored) {
-    SegmentSweep<Stored>(*this, pass, piece).run();
-  };
   for (const codec::Piece& piece : coded_.pieces()) {
-    switch (piece.segment.dtype) {
-      case DType::f32:
-        sweep(piece, float{});
-        break;
-      case DType::f64:
-        sweep(piece, double{});
-        break;
-      case DType::bf16:
-        sweep(piece, BFloat16{});
-        break;
-      case DType::f16:
-        sweep(piece, Float16{});
-        break;
-      default:
-        fail(ErrorKind::internal, "Mixer: element type {}", name(piece.segment.dtype));
-    }
+    with_floating(piece.segment.dtype,
+                  [&]<class Stored>(Stored) { SegmentSweep<Stored>(*this, pass, piece).run(); });
   }
   if (pass.kind == Pass::Kind::combine && !takes_updates()) memory_->scatter();
 }

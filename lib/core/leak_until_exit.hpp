@@ -1,7 +1,6 @@
 // What others may still write to when its owner goes.
 #pragma once
 
-#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>

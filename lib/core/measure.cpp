@@ -41,7 +41,7 @@ void Measure::add(const Measure& other) {
           "measures: \"{}\" and \"{}\" do not add up; their names must be equal", name, other.name);
   require(form == other.form && sums.size() == other.sums.size(), ErrorKind::mismatch,
           "measures: two forms of \"{}\" do not add up; give each form a name of its own", name);
-  std::transform(sums.begin(), sums.end(), other.sums.begin(), sums.begin(), std::plus<>());
+  std::ranges::transform(sums, other.sums, sums.begin(), std::plus<>());
 }
 
 std::size_t score_bin(double score) {
@@ -68,7 +68,7 @@ void require_valid(const std::vector<Measure>& measures) {
   for (auto measure = measures.begin(); measure != measures.end(); ++measure) {
     const std::string& name = measure->name;
     require(!name.empty() && name != "loss" && name != "samples" &&
-                std::all_of(name.begin(), name.end(), is_of_names),
+                std::ranges::all_of(name, is_of_names),
             ErrorKind::argument,
             "measures: the name \"{}\"; letters, digits and _ are required, and not \"loss\" or "
             "\"samples\"",

@@ -18,6 +18,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/descriptor.hpp"
 #include "core/host.hpp"
 
 namespace fast {
@@ -139,12 +140,7 @@ std::atomic<bool> is_stuck{false};  ///< the last text has waited in vain
 class Writer {
  public:
   explicit Writer(int stream) : stream_(stream), own_(open_again(stream)) {}
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
-  ~Writer() {
-    if (own_ >= 0) close(own_);
-  }
-  int get() const { return own_ >= 0 ? own_ : stream_; }
+  int get() const { return own_.is_open() ? own_.get() : stream_; }
 
  private:
   static int open_again(int stream) {
@@ -154,7 +150,8 @@ class Writer {
     const std::string path = "/proc/self/fd/" + std::to_string(stream);
     return open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   }
-  int stream_, own_;
+  int stream_;
+  Descriptor own_;
 };
 
 /// Within its scope, a write without a reader fails and sends this process no SIGPIPE.

@@ -1,19 +1,11 @@
+#include <cstddef>
 #include <fast/core/observer.hpp>
 
 namespace fast {
 
 const char* name_of(LogLevel level) {
-  switch (level) {
-    case LogLevel::debug:
-      return "debug";
-    case LogLevel::info:
-      return "info";
-    case LogLevel::warning:
-      return "warning";
-    case LogLevel::error:
-      break;
-  }
-  return "error";
+  constexpr const char* names[] = {"debug", "info", "warning", "error"};
+  return names[static_cast<std::size_t>(level)];
 }
 
 namespace {
@@ -49,43 +41,17 @@ class SeveralObservers final : public Observer {
 }  // namespace
 
 std::string_view name(Phase phase) {
-  switch (phase) {
-    case Phase::step:
-      return "step";
-    case Phase::publish:
-      return "publish";
-    case Phase::wait:
-      return "wait";
-    case Phase::mix:
-      return "mix";
-    case Phase::commit:
-      return "commit";
-  }
-  return "?";
+  constexpr std::string_view names[] = {"step", "publish", "wait", "mix", "commit"};
+  return names[static_cast<std::size_t>(phase)];
 }
 
 std::string_view name(PeerEvent::Kind kind) {
-  switch (kind) {
-    case PeerEvent::Kind::suspected:
-      return "suspected";
-    case PeerEvent::Kind::returned:
-      return "returned";
-    case PeerEvent::Kind::rejoined:
-      return "rejoined";
-    case PeerEvent::Kind::healed:
-      return "healed";
-  }
-  return "?";
+  constexpr std::string_view names[] = {"suspected", "returned", "rejoined", "healed"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 std::string_view name(MilestoneEvent::Kind kind) {
-  switch (kind) {
-    case MilestoneEvent::Kind::epoch_ended:
-      return "epoch ended";
-    case MilestoneEvent::Kind::saved:
-      return "saved";
-  }
-  return "?";
+  return kind == MilestoneEvent::Kind::saved ? "saved" : "epoch ended";
 }
 
 std::shared_ptr<Observer> all_of(std::vector<std::shared_ptr<Observer>> observers) {

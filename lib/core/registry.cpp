@@ -49,7 +49,7 @@ std::optional<std::string_view> closest(std::string_view wanted,
     }
   }
   if (found || wanted.size() < shortest_beginning) return found;
-  const auto longer = std::find_if(names.begin(), names.end(), [&](std::string_view name) {
+  const auto longer = std::ranges::find_if(names, [&](std::string_view name) {
     return distance(name.substr(0, wanted.size()), wanted) == 0;
   });
   return longer == names.end() ? found : *longer;

@@ -16,8 +16,6 @@ namespace fast {
 class SerialExecutor {
  public:
   SerialExecutor();
-  SerialExecutor(const SerialExecutor&) = delete;
-  SerialExecutor& operator=(const SerialExecutor&) = delete;
   /// Runs all submitted tasks first.
   ~SerialExecutor();
 

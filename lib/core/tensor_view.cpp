@@ -86,8 +86,8 @@ std::vector<TensorView> without_ties(std::vector<TensorView> views) {
   std::vector<std::size_t> order(views.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto begin = [&](std::size_t i) { return reinterpret_cast<std::uintptr_t>(views[i].data); };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return begin(a) < begin(b); });
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return begin(a) < begin(b); });
   std::vector<bool> tied(views.size());
   std::size_t last = order[0];
   for (std::size_t k = 1; k < order.size(); ++k) {
@@ -119,7 +119,7 @@ ParameterLayout::ParameterLayout(std::vector<TensorView> views, Device device) :
   std::erase_if(views_, [](const TensorView& view) { return !is_floating(view.dtype); });
   require(!views_.empty(), ErrorKind::argument,
           "parameters: no tensor is of a floating-point type; integers are not averaged");
-  std::stable_sort(views_.begin(), views_.end(), [](const TensorView& a, const TensorView& b) {
+  std::ranges::stable_sort(views_, [](const TensorView& a, const TensorView& b) {
     return std::tie(a.role, a.dtype) < std::tie(b.role, b.dtype);
   });
   for (const Segment& tensor : tensors()) {

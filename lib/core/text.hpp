@@ -39,7 +39,7 @@ inline std::string in_small_letters(std::string_view text) {
 
 inline std::string with_underscores(std::string_view name) {
   std::string result(name);
-  std::replace(result.begin(), result.end(), '-', '_');
+  std::ranges::replace(result, '-', '_');
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "core/message.hpp"
@@ -71,9 +72,8 @@ toml::table toml_table(const std::string& given, const TomlOrigin& origin) {
   const std::string text =
       given.starts_with(byte_order_mark) ? given.substr(byte_order_mark.size()) : given;
   std::string ascii = text;
-  std::replace_if(
-      ascii.begin(), ascii.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; },
-      '_');
+  std::ranges::replace_if(
+      ascii, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }, '_');
   toml::table table = parsed(ascii, origin);
   if (ascii == text) return table;
   check_letters(text, origin);
@@ -92,22 +92,10 @@ std::string text_of_file(const std::string& path, std::string_view who, std::str
 }
 
 std::string toml_type(const toml::node& node) {
-  switch (node.type()) {
-    case toml::node_type::table:
-      return "table";
-    case toml::node_type::array:
-      return "list";
-    case toml::node_type::string:
-      return "string";
-    case toml::node_type::integer:
-      return "whole number";
-    case toml::node_type::floating_point:
-      return "fraction";
-    case toml::node_type::boolean:
-      return "truth value";
-    default:
-      return "date or time";
-  }
+  constexpr const char* types[] = {"nothing",      "table",    "list",       "string",
+                                   "whole number", "fraction", "truth value"};
+  const auto type = static_cast<std::size_t>(node.type());
+  return type < std::size(types) ? types[type] : "date or time";
 }
 
 }  // namespace fast

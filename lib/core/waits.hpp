@@ -4,10 +4,11 @@
 
 #include <fast/core/deadline.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <thread>
+
+#include "core/contains.hpp"
 
 namespace fast {
 
@@ -30,7 +31,7 @@ bool look_until(const IsOver& is_over, const Deadline& deadline, std::chrono::mi
 template <class Ranks>
 int living_below(int rank, const Ranks& gone) {
   int living = 0;
-  for (int below = 0; below < rank; ++below) living += std::ranges::count(gone, below) > 0 ? 0 : 1;
+  for (int below = 0; below < rank; ++below) living += contains(gone, below) ? 0 : 1;
   return living;
 }
 

@@ -58,22 +58,22 @@ WholeFile::WholeFile(std::filesystem::path path) : path_(std::move(path)) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path_, ignored)) fail_to_write(path_, EISDIR);
   if (is_special(path_)) {
-    descriptor_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
-    if (descriptor_ < 0) fail();
+    descriptor_ = Descriptor(open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!descriptor_.is_open()) fail();
     return;
   }
-  for (int k = 0; k < most_names_tried && descriptor_ < 0; ++k) {
+  for (int k = 0; k < most_names_tried && !descriptor_.is_open(); ++k) {
     temporary_ = temporary_name(target_of(path_));
-    descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor_ < 0 && errno != EEXIST) break;
+    descriptor_ =
+        Descriptor(open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!descriptor_.is_open() && errno != EEXIST) break;
   }
-  if (descriptor_ < 0) fail();
+  if (!descriptor_.is_open()) fail();
   struct stat before {};
-  if (stat(path_.c_str(), &before) == 0) fchmod(descriptor_, before.st_mode & 0777);
+  if (stat(path_.c_str(), &before) == 0) fchmod(descriptor_.get(), before.st_mode & 0777);
 }
 
 WholeFile::~WholeFile() {
-  if (descriptor_ >= 0) close(descriptor_);
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
@@ -87,7 +87,7 @@ void WholeFile::write(Bytes part) {
 
 void WholeFile::write_out(Bytes part) {
   while (!part.empty()) {
-    const ssize_t count = ::write(descriptor_, part.data(), part.size());
+    const ssize_t count = ::write(descriptor_.get(), part.data(), part.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) fail();
     part = part.subspan(static_cast<std::size_t>(count));
@@ -101,7 +101,7 @@ void WholeFile::empty_buffer() {
 
 void WholeFile::finish() {
   empty_buffer();
-  if (close(std::exchange(descriptor_, -1)) != 0) fail();
+  if (close(descriptor_.release()) != 0) fail();
   if (temporary_.empty()) return;
   if (rename(temporary_.c_str(), target_of(path_).c_str()) != 0) fail();
   temporary_.clear();
@@ -109,7 +109,7 @@ void WholeFile::finish() {
 
 void WholeFile::finish_durably() {
   empty_buffer();
-  if (fsync(descriptor_) != 0) fail();
+  if (fsync(descriptor_.get()) != 0) fail();
   finish();
   sync_directory(path_.parent_path());
 }
@@ -135,11 +135,9 @@ void require_writable(const std::filesystem::path& path) {
 }
 
 void sync_directory(const std::filesystem::path& directory) {
-  const int descriptor =
-      open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  fsync(descriptor);
-  close(descriptor);
+  const Descriptor opened(
+      open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.is_open()) fsync(opened.get());
 }
 
 }  // namespace fast

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/descriptor.hpp"
+
 namespace fast {
 
 using Bytes = std::span<const std::byte>;
@@ -27,8 +29,6 @@ class WholeFile {
  public:
   explicit WholeFile(std::filesystem::path path);
   ~WholeFile();
-  WholeFile(const WholeFile&) = delete;
-  WholeFile& operator=(const WholeFile&) = delete;
 
   void write(Bytes part);
   void write(std::string_view part) { write(bytes_of(part)); }
@@ -42,7 +42,7 @@ class WholeFile {
   [[noreturn]] void fail() const;
 
   std::filesystem::path path_, temporary_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::string buffer_;
 };
 

@@ -3,7 +3,6 @@
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <string>
-#include <type_traits>
 
 #include "data/packed.hpp"
 

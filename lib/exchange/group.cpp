@@ -70,7 +70,7 @@ Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions
   const Deadline deadline(options.deadline);
   // Above staleness 0 nobody waits for reads of other hosts.
   const std::vector<int> on = hosts();
-  const bool several_hosts = std::count(on.begin(), on.end(), on.front()) < size();
+  const bool several_hosts = std::ranges::count(on, on.front()) < size();
   const bool keeps_copy =
       several_hosts && options.remote_path == RemotePathChoice::pull && options.staleness != 0;
   auto board = std::make_shared<const SlotBoard>(

@@ -49,7 +49,7 @@ class LocalGroup : public GroupImpl {
     {
       const std::lock_guard lock(rendezvous_->mutex);
       auto& part = rendezvous_->parts_of_group[color];
-      const auto members = std::count(colors.begin(), colors.end(), own);
+      const auto members = std::ranges::count(colors, own);
       if (!part) {
         part = std::make_shared<Rendezvous>(static_cast<int>(members));
         part->whole = rendezvous_;

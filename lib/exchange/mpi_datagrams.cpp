@@ -48,8 +48,8 @@ bool MpiDatagrams::is_idle(UnderWay& note) {
 }
 
 bool MpiDatagrams::all_idle() {
-  return std::all_of(sent_.begin(), sent_.end(),
-                     [](const auto& note) { return !note || note->failed || is_idle(*note); });
+  return std::ranges::all_of(
+      sent_, [](const auto& note) { return !note || note->failed || is_idle(*note); });
 }
 
 bool MpiDatagrams::send(int rank, std::span<const std::byte> datagram) {
@@ -87,7 +87,7 @@ bool MpiDatagrams::receive(std::span<std::byte> datagram) {
     received_->bytes.resize(size_bytes_);
     return false;
   }
-  std::copy(received_->bytes.begin(), received_->bytes.end(), datagram.begin());
+  std::ranges::copy(received_->bytes, datagram.begin());
   return true;
 }
 

@@ -1,6 +1,5 @@
 #include "membership/coordinator.hpp"
 
-#include <algorithm>
 #include <fast/core/deadline.hpp>
 #include <thread>
 #include <utility>
@@ -60,10 +59,10 @@ void Coordinator::wait(std::unique_lock<std::mutex>& lock) const {
   ticked_.wait_for(lock, look_again);
 }
 
-Seconds Coordinator::news() const { return has_other_hosts() ? news_between_hosts : Seconds(0); }
-
-void Coordinator::spread_news() const {
-  if (has_other_hosts()) std::this_thread::sleep_for(news_between_hosts);
+Seconds Coordinator::news() const {
+  return gossip_.has_other_hosts() ? news_between_hosts : Seconds(0);
 }
+
+void Coordinator::spread_news() const { std::this_thread::sleep_for(news()); }
 
 }  // namespace fast::membership

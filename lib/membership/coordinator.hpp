@@ -21,6 +21,9 @@ namespace fast::membership {
 /// Something on which ranks agree. Its owner adds it to a Coordinator and removes it.
 class Protocol {
  public:
+  Protocol() = default;
+  Protocol(const Protocol&) = delete;
+  Protocol& operator=(const Protocol&) = delete;
   /// Before advance(), without the lock.
   virtual void listen() {}
   /// The coordinator holds its lock during these.
@@ -45,8 +48,6 @@ struct Reach {
 class Coordinator {
  public:
   Coordinator(Reach reach, const RecordBoard::Format& format);
-  Coordinator(const Coordinator&) = delete;
-  Coordinator& operator=(const Coordinator&) = delete;
 
   /// Begins the thread: it ticks ten times a second, or a hundred times while a protocol is busy.
   void start();
@@ -67,7 +68,6 @@ class Coordinator {
   void wait(std::unique_lock<std::mutex>& lock) const;
   std::vector<int> died() const { return reach_.died ? reach_.died() : std::vector<int>{}; }
 
-  bool has_other_hosts() const { return gossip_.has_other_hosts(); }
   /// Within this time news reach all ranks of other hosts; 0 without other hosts.
   Seconds news() const;
   /// Waits for that time.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/contains.hpp"
 #include "core/numbers.hpp"
 
 namespace fast::membership {
@@ -123,8 +124,6 @@ bool Liveness::is_silent(int rank, double after_s) const {
   return rank != board_.rank() && time_s_ - signs_[static_cast<std::size_t>(rank)].at_s > after_s;
 }
 
-bool Liveness::has_died(int rank) const {
-  return std::find(died_.begin(), died_.end(), rank) != died_.end();
-}
+bool Liveness::has_died(int rank) const { return contains(died_, rank); }
 
 }  // namespace fast::membership

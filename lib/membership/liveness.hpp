@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <fast/core/deadline.hpp>
-#include <fast/membership/peer_state.hpp>
 #include <mutex>
 #include <optional>
 #include <vector>
 
+#include "membership/peer_state.hpp"
 #include "membership/records.hpp"
 
 namespace fast::membership {

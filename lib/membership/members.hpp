@@ -18,14 +18,10 @@ class Members final : private Protocol {
   /// Of all ranks: those of the seats, then the spares.
   Members(std::shared_ptr<Coordinator> coordinator, int founders);
   ~Members();
-  Members(const Members&) = delete;
-  Members& operator=(const Members&) = delete;
-
   // Any thread. These do not block.
   /// Who sits where.
+  RankMap& map() { return map_; }
   const RankMap& map() const { return map_; }
-  /// What this rank says of itself.
-  SeatRecords& records() { return map_.records(); }
   SeatGrowth& growth() { return growth_; }
   const SeatGrowth& growth() const { return growth_; }
   const std::shared_ptr<Coordinator>& coordinator() const { return coordinator_; }
@@ -33,8 +29,6 @@ class Members final : private Protocol {
   /// A rank without a sign of life for that long is gone; before the call, none is silent. Workers
   /// combine in every `steps`-th round.
   void watch(Seconds silent_after, std::int64_t steps);
-  /// Of a spare that has a seat, or is to take one: it trains in a run that has grown so often.
-  void enter(int growths) { map_.enter(growths); }
   /// Of all spares: see SpareWork.
   std::uint64_t repeated() const;
   /// A spare will probably take the seat of that lost worker soon.
@@ -53,9 +47,6 @@ class Members final : private Protocol {
   bool take();
   /// Takes no seat, or no other one, any more. A seat that it has falls vacant.
   void release();
-  /// Of a worker that has left: waits until ranks of other hosts must have heard that, a second. A
-  /// spare of theirs would take the seat of a worker that is gone.
-  void spread_news() const { coordinator_->spread_news(); }
   /// Of a worker that knows from elsewhere that all have ended: waits until they say so here, too,
   /// a few seconds at most. From then on RankMap::joined() is the same on all.
   void await_end();

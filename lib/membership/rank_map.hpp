@@ -36,6 +36,7 @@ class RankMap {
   /// As this rank trains: the founders' and one for each growth that it has entered.
   int seats() const { return founders_ + entered_; }
   int entered() const { return entered_; }
+  /// Of a spare that has a seat, or is to take one: it trains in a run that has grown so often.
   void enter(int growths) { entered_ = growths; }
   /// Growths in whose rounds some worker has arrived.
   int begun_growths() const;

@@ -81,33 +81,33 @@ SeatClaim claim_in(std::uint64_t word) {
 
 }  // namespace
 
-SeatClaim SeatRecords::claim(int rank) const { return claim_in(board_.read(rank, word::claim)); }
+SeatClaim SeatRecords::claim(int rank) const { return claim_in(read(rank, word::claim)); }
 
 void SeatRecords::set_claim(SeatClaim claim) {
   claim.changes = this->claim(rank()).changes + 1;
-  board_.raise(word::claim, word_of_claim(claim));
+  raise(word::claim, word_of_claim(claim));
 }
 
 SpareWork SeatRecords::work_of(int rank) const {
-  SpareWork work{.made_up = static_cast<std::int64_t>(board_.read(rank, word::made_up)),
-                 .repeated = board_.read(rank, word::repeated)};
-  if (const std::uint64_t began = board_.read(rank, word::began); began > 0)
+  SpareWork work{.made_up = static_cast<std::int64_t>(read(rank, word::made_up)),
+                 .repeated = read(rank, word::repeated)};
+  if (const std::uint64_t began = read(rank, word::began); began > 0)
     work.began_in = static_cast<std::int64_t>(began) - 1;
   return work;
 }
 
 void SeatRecords::set_work(const SpareWork& work) {
-  board_.raise(word::repeated, work.repeated);
-  board_.raise(word::made_up, static_cast<std::uint64_t>(work.made_up));
-  if (work.began_in) board_.raise(word::began, static_cast<std::uint64_t>(*work.began_in) + 1);
+  raise(word::repeated, work.repeated);
+  raise(word::made_up, static_cast<std::uint64_t>(work.made_up));
+  if (work.began_in) raise(word::began, static_cast<std::uint64_t>(*work.began_in) + 1);
 }
 
 Stage RunRecords::stage_of(int rank) const {
-  return static_cast<Stage>(numbered_round_in(board_.read(rank, word::stage) & ~all_marks).number);
+  return static_cast<Stage>(numbered_round_in(read(rank, word::stage) & ~all_marks).number);
 }
 
 std::int64_t RunRecords::rounds_of_ended(int rank) const {
-  return numbered_round_in(board_.read(rank, word::stage)).round;
+  return numbered_round_in(read(rank, word::stage)).round;
 }
 
 bool RunRecords::any_has_come_to(Stage stage) const {
@@ -117,16 +117,15 @@ bool RunRecords::any_has_come_to(Stage stage) const {
 }
 
 bool RunRecords::has(int rank, Mark what) const {
-  return (board_.read(rank, word::stage) >> mark_bits & static_cast<std::uint64_t>(what)) != 0;
+  return (read(rank, word::stage) >> mark_bits & static_cast<std::uint64_t>(what)) != 0;
 }
 
 void RunRecords::end(Stage stage, std::int64_t rounds) {
-  board_.raise(word::stage, word_of({static_cast<std::uint64_t>(stage), rounds}));
+  raise(word::stage, word_of({static_cast<std::uint64_t>(stage), rounds}));
 }
 
 void RunRecords::mark(Mark what) {
-  board_.raise(word::stage, board_.own(word::stage) | static_cast<std::uint64_t>(what)
-                                                          << mark_bits);
+  raise(word::stage, own(word::stage) | static_cast<std::uint64_t>(what) << mark_bits);
 }
 
 }  // namespace fast::membership

@@ -5,12 +5,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <fast/membership/peer_state.hpp>
 #include <functional>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "membership/peer_state.hpp"
 
 namespace fast::membership {
 
@@ -147,42 +148,33 @@ struct SpareWork {
 };
 
 /// What ranks say of their seats. Functions without a rank are of this rank's own record.
-class SeatRecords {
+class SeatRecords : public RecordBoard {
  public:
-  explicit SeatRecords(RecordBoard board) : board_(std::move(board)) {}
-
-  const RecordBoard& board() const { return board_; }
-  int size() const { return board_.size(); }
-  int rank() const { return board_.rank(); }
+  explicit SeatRecords(const RecordBoard& board) : RecordBoard(board) {}
 
   SeatClaim claim(int rank) const;
   WorkerStatus status(int rank) const {
-    return static_cast<WorkerStatus>(board_.read(rank, word::status));
+    return static_cast<WorkerStatus>(read(rank, word::status));
   }
   std::int64_t progress(int rank) const {
-    return static_cast<std::int64_t>(board_.read(rank, word::progress));
+    return static_cast<std::int64_t>(read(rank, word::progress));
   }
   std::int64_t republished(int rank) const {
-    return static_cast<std::int64_t>(board_.read(rank, word::republished));
+    return static_cast<std::int64_t>(read(rank, word::republished));
   }
   SpareWork work_of(int rank) const;
 
   /// The claim without its number of changes.
   void set_claim(SeatClaim claim);
-  void set_status(WorkerStatus status) {
-    board_.raise(word::status, static_cast<std::uint64_t>(status));
-  }
+  void set_status(WorkerStatus status) { raise(word::status, static_cast<std::uint64_t>(status)); }
   void set_progress(std::int64_t combinations) {
-    board_.raise(word::progress, static_cast<std::uint64_t>(combinations));
+    raise(word::progress, static_cast<std::uint64_t>(combinations));
   }
   void set_republished(std::int64_t combinations) {
-    board_.raise(word::republished, static_cast<std::uint64_t>(combinations));
+    raise(word::republished, static_cast<std::uint64_t>(combinations));
   }
   /// What is left empty or 0 stays as it is.
   void set_work(const SpareWork& work);
-
- private:
-  RecordBoard board_;
 };
 
 /// left: before the end, as the worker was asked to.
@@ -196,16 +188,13 @@ enum class Mark : std::uint64_t {
 };
 
 /// What ranks say of their part in a run. Functions without a rank are of this rank's own record.
-class RunRecords {
+class RunRecords : public RecordBoard {
  public:
   /// Says whether a rank takes part: a spare does only while it has a seat and trains.
   using TakesPart = std::function<bool(int rank)>;
   /// Without `takes_part` all do.
-  explicit RunRecords(RecordBoard board, TakesPart takes_part = {})
-      : board_(std::move(board)), takes_part_(std::move(takes_part)) {}
-
-  int size() const { return board_.size(); }
-  int rank() const { return board_.rank(); }
+  explicit RunRecords(const RecordBoard& board, TakesPart takes_part = {})
+      : RecordBoard(board), takes_part_(std::move(takes_part)) {}
 
   bool takes_part(int rank) const { return !takes_part_ || takes_part_(rank); }
   bool is_running(int rank) const { return takes_part(rank) && stage_of(rank) == Stage::running; }
@@ -213,20 +202,19 @@ class RunRecords {
   std::int64_t rounds_of_ended(int rank) const;
   bool has(int rank, Mark what) const;
   bool any_has_come_to(Stage stage) const;
-  bool is_given_up(int rank) const { return board_.read(rank, word::given_up) != 0; }
+  bool is_given_up(int rank) const { return read(rank, word::given_up) != 0; }
   /// The furthest one of all workers.
-  NumberedRound next_epoch() const { return numbered_round_in(board_.newest(word::next_epoch)); }
+  NumberedRound next_epoch() const { return numbered_round_in(newest(word::next_epoch)); }
 
   void end(Stage stage, std::int64_t rounds);
   void mark(Mark what);
-  void note_next_epoch(NumberedRound epoch) { board_.raise(word::next_epoch, word_of(epoch)); }
+  void note_next_epoch(NumberedRound epoch) { raise(word::next_epoch, word_of(epoch)); }
   /// This worker ends without that one.
-  void give_up(int rank) { board_.raise_common(rank); }
+  void give_up(int rank) { raise_common(rank); }
 
  private:
   Stage stage_of(int rank) const;
 
-  RecordBoard board_;
   TakesPart takes_part_;
 };
 

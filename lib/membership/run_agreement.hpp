@@ -45,8 +45,6 @@ class RunAgreement final : private Protocol {
   RunAgreement(std::shared_ptr<Coordinator> coordinator, std::shared_ptr<const RankMap> map,
                Options options);
   ~RunAgreement();
-  RunAgreement(const RunAgreement&) = delete;
-  RunAgreement& operator=(const RunAgreement&) = delete;
 
   /// The next checkpoint, unless it is wanted already; or the run's end.
   void request(Request what);
@@ -87,9 +85,6 @@ class RunAgreement final : private Protocol {
   std::vector<int> left() const;
   /// These, those that are given up or silent, and spares that have left their seats.
   std::vector<int> absent() const;
-  /// Of a worker that ends before the others: waits until workers of other hosts must have heard
-  /// that, a second.
-  void spread_news() const { coordinator_->spread_news(); }
   /// Waits until every worker has ended and has said whom it has lost, except lost and silent
   /// workers. `lost`: by this worker. Whether any was stopped: the same answer on every worker.
   bool conclude(const std::vector<int>& lost);

@@ -121,8 +121,8 @@ void SeatAssignment::claim_one() {
   std::vector<int> seats = vacant();
   std::erase_if(seats, [this](int seat) { return is_claimed(seat); });
   const std::vector<int> free = free_spares();
-  const auto place = static_cast<std::size_t>(
-      std::distance(free.begin(), std::find(free.begin(), free.end(), map_.rank())));
+  const auto place =
+      static_cast<std::size_t>(std::distance(free.begin(), std::ranges::find(free, map_.rank())));
   if (place >= seats.size() || place >= free.size() || !anyone_trains()) return;
   const int seat = seats[place];
   records_.set_claim({0, map_.newest_version(seat) + 1, seat, Phase::claiming});

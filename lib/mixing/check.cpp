@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
-#include <fast/mixing/check.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/graphs.hpp>
 
+#include "mixing/needs.hpp"
 #include "mixing/rows.hpp"
+#include "topology/hosts.hpp"
 
 namespace fast {
 namespace {

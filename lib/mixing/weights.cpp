@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "mixing/rows.hpp"
+#include "topology/stencil_graph.hpp"
 
 namespace fast {
 namespace {

@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/contains.hpp"
 #include "core/waits.hpp"
 #include "mpi/farewell.hpp"
 #include "mpi/impl.hpp"
@@ -177,7 +178,7 @@ void plan_part(Gather& gather, std::size_t most_bytes) {
 }
 
 bool has_more(const Gather& gather) {
-  return std::any_of(gather.left.begin(), gather.left.end(), [](auto left) { return left > 0; });
+  return std::ranges::any_of(gather.left, [](auto left) { return left > 0; });
 }
 
 }  // namespace
@@ -310,7 +311,7 @@ struct SharedWindow::Impl {
 bool SharedWindow::Impl::nobody_uses_it() const {
   const std::vector<int> ended = ended_among(world_ranks);
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-    const bool has_ended = std::ranges::count(ended, static_cast<int>(rank)) > 0;
+    const bool has_ended = contains(ended, static_cast<int>(rank));
     if (!has_ended && released[rank].load() == 0) return false;
   }
   return true;

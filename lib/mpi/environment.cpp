@@ -32,13 +32,13 @@ constexpr char failed_mark = '!';
 
 bool on_several_hosts(const std::vector<std::string>& hosts) {
   const auto name = [](std::string_view host) { return host.substr(0, host.find(failed_mark)); };
-  return std::any_of(hosts.begin(), hosts.end(),
-                     [&](const std::string& host) { return name(host) != name(hosts.front()); });
+  return std::ranges::any_of(
+      hosts, [&](const std::string& host) { return name(host) != name(hosts.front()); });
 }
 
 bool some_have_failed(const std::vector<std::string>& hosts) {
-  return std::any_of(hosts.begin(), hosts.end(),
-                     [](const std::string& host) { return host.ends_with(failed_mark); });
+  return std::ranges::any_of(hosts,
+                             [](const std::string& host) { return host.ends_with(failed_mark); });
 }
 
 std::string host_name() {
@@ -195,7 +195,7 @@ std::string library_version() {
   MPI_Get_library_version(text.data(), &length);
   const std::string whole(text.data());
   std::string line = whole.substr(0, whole.find('\n'));
-  std::replace(line.begin(), line.end(), '\t', ' ');
+  std::ranges::replace(line, '\t', ' ');
   return line;
 }
 

@@ -120,8 +120,8 @@ bool meet_to_leave(const Communicator& leaving, const Deadline& deadline, bool f
     sent = send_to_all(leaving, farewell_of(failed));
     if (!wait_and_hear(arrival, deadline, all)) return false;
   }
-  const bool are_heard = std::all_of(
-      sent.begin(), sent.end(), [&](Request& one) { return wait_and_hear(one, deadline, all); });
+  const bool are_heard =
+      std::ranges::all_of(sent, [&](Request& one) { return wait_and_hear(one, deadline, all); });
   if (!are_heard) return false;
   Request end = begin_barrier(leaving);  // after it, no message of this is under way
   return wait_and_hear(end, deadline, all);

@@ -11,10 +11,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
+
+#include "core/descriptor.hpp"
 
 namespace fast::mpi {
 namespace {
@@ -44,11 +45,8 @@ bool can_read(pid_t process) {
 /// No file of a process that lives gets this: the kernel refuses a lease while anybody else has the
 /// file open or mapped, in any namespace.
 bool is_unused(const char* path) {
-  const int file = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool unused = fcntl(file, F_SETLEASE, F_WRLCK) == 0;
-  close(file);
-  return unused;
+  const Descriptor file(open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return file.is_open() && fcntl(file.get(), F_SETLEASE, F_WRLCK) == 0;
 }
 
 bool is_own_file(const char* path) {
@@ -91,9 +89,8 @@ void remove_stale_shared_memory() {
   if (!folder) return;
   while (const dirent* entry = readdir(folder.get())) {
     const std::string_view name(entry->d_name);
-    const bool is_known =
-        std::any_of(std::begin(prefixes), std::end(prefixes),
-                    [&](std::string_view prefix) { return name.starts_with(prefix); });
+    const bool is_known = std::ranges::any_of(
+        prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
     const std::string path = std::string(shared_memory) + "/" + entry->d_name;
     if (is_known && is_own_file(path.c_str()) && is_unused(path.c_str())) unlink(path.c_str());
   }

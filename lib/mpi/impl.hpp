@@ -26,8 +26,6 @@ struct Communicator::Impl {
 
   /// Takes ownership and lets MPI return errors.
   explicit Impl(MPI_Comm owned);
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
   ~Impl();
 };
 

@@ -66,9 +66,8 @@ std::vector<int> places_in(const std::vector<int>& ranks, const Condition& condi
   const std::vector<News> all = news();
   std::vector<int> places;
   for (std::size_t place = 0; place < ranks.size(); ++place) {
-    const bool found = std::any_of(all.begin(), all.end(), [&](const News& one) {
-      return one.rank == ranks[place] && condition(one);
-    });
+    const bool found = std::ranges::any_of(
+        all, [&](const News& one) { return one.rank == ranks[place] && condition(one); });
     if (found) places.push_back(static_cast<int>(place));
   }
   return places;
@@ -80,7 +79,7 @@ bool launcher_reports_ends() { return news_descriptor() >= 0; }
 
 bool some_rank_has_ended() {
   const std::vector<News> all = news();
-  return std::any_of(all.begin(), all.end(), is_end);
+  return std::ranges::any_of(all, is_end);
 }
 
 std::vector<int> ended_among(const std::vector<int>& ranks) { return places_in(ranks, is_end); }
@@ -93,13 +92,12 @@ std::vector<int> failed_among(const std::vector<int>& ranks) {
 
 bool asked_to_leave() {
   const std::vector<News> all = news();
-  return std::any_of(all.begin(), all.end(), [](const News& one) { return one.what == "asked"; });
+  return std::ranges::any_of(all, [](const News& one) { return one.what == "asked"; });
 }
 
 int growths_asked() {
   const std::vector<News> all = news();
-  return static_cast<int>(
-      std::count_if(all.begin(), all.end(), [](const News& one) { return one.what == "grow"; }));
+  return static_cast<int>(std::ranges::count(all, "grow", &News::what));
 }
 
 }  // namespace fast::mpi

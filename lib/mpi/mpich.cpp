@@ -50,7 +50,7 @@ bool is_without_attach() {
   if (text == nullptr) return false;
   const bool excludes = text[0] == '^';
   const std::vector<std::string_view> names = split_text(text + (excludes ? 1 : 0), ',');
-  const bool is_named = std::any_of(names.begin(), names.end(), [](std::string_view name) {
+  const bool is_named = std::ranges::any_of(names, [](std::string_view name) {
     return name == "cma" || name == "all" || name == "sm" || name == "shm";
   });
   return is_named == excludes;

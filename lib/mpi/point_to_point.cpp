@@ -121,7 +121,7 @@ bool PointToPoint::Impl::receive(int rank, std::span<std::byte> into, const Dead
     throw;
   }
   if (is_there) {
-    std::copy(arrived.begin(), arrived.end(), into.begin());
+    std::ranges::copy(arrived, into.begin());
     spare.push_back(std::move(arrived));
   } else {
     leak_until_exit(std::move(arrived));

@@ -148,7 +148,7 @@ void RemoteWindow::create(std::byte* base, std::size_t size_bytes, const Deadlin
   check(MPI_Get_address(base, &own.base), "MPI_Get_address");
   const std::vector<Share> all = all_gather(opened_->own, own, deadline);
   const bool is_dynamic =
-      std::any_of(all.begin(), all.end(), [](const Share& share) { return share.dynamic; });
+      std::ranges::any_of(all, [](const Share& share) { return share.dynamic; });
   opened_->window = call_together<MPI_Win>(
       opened_->own, deadline, purpose, "MPI_Win_create", [=, opened = opened_](MPI_Win& window) {
         const MPI_Comm comm = opened->own.impl()->comm;
@@ -157,8 +157,7 @@ void RemoteWindow::create(std::byte* base, std::size_t size_bytes, const Deadlin
       });
   if (!is_dynamic) return;
   check(MPI_Win_attach(opened_->window, base, size), "MPI_Win_attach");
-  std::transform(all.begin(), all.end(), bases_.begin(),
-                 [](const Share& share) { return share.base; });
+  std::ranges::transform(all, bases_.begin(), [](const Share& share) { return share.base; });
 }
 
 int RemoteWindow::Opened::free() {

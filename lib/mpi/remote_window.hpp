@@ -28,8 +28,6 @@ class ReadServer {
   /// Not collective: the first questions wait until all ranks have come. `own` is a communicator of
   /// this object alone. The memory [base, base + size_bytes) must outlive the object.
   ReadServer(const Communicator& own, const std::byte* base, std::size_t size_bytes);
-  ReadServer(const ReadServer&) = delete;
-  ReadServer& operator=(const ReadServer&) = delete;
   /// Ends the answers. Questions of others then stay without an answer.
   ~ReadServer();
 

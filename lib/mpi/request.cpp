@@ -4,7 +4,6 @@
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
 #include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 

@@ -30,7 +30,7 @@ std::vector<std::size_t> places_of(const std::vector<int>& ranks, const Communic
   const std::vector<int>& all = in.impl()->world_ranks;
   std::vector<std::size_t> places;
   for (const int rank : ranks) {
-    const auto found = std::find(all.begin(), all.end(), rank);
+    const auto found = std::ranges::find(all, rank);
     if (found == all.end()) return {};
     places.push_back(static_cast<std::size_t>(found - all.begin()));
   }
@@ -47,8 +47,7 @@ std::vector<RetiredWindow> take_those_of(const Communicator& communicator) {
   std::vector<RetiredWindow> taken(std::make_move_iterator(others),
                                    std::make_move_iterator(all.windows.end()));
   all.windows.erase(others, all.windows.end());
-  std::sort(taken.begin(), taken.end(),
-            [](const auto& a, const auto& b) { return a.number < b.number; });
+  std::ranges::sort(taken, [](const auto& a, const auto& b) { return a.number < b.number; });
   return taken;
 }
 
@@ -90,9 +89,8 @@ void free_retired(const Communicator& communicator, const Deadline& deadline) {
   const auto listed = communicator.all_gather(numbers_of(windows), deadline, freeing);
   for (RetiredWindow& one : windows) {
     const std::vector<std::size_t> places = places_of(one.ranks, communicator);
-    const bool by_all = std::all_of(places.begin(), places.end(), [&](std::size_t place) {
-      return lists(listed[place], one.number);
-    });
+    const bool by_all = std::ranges::all_of(
+        places, [&](std::size_t place) { return lists(listed[place], one.number); });
     by_all ? call_together(communicator, deadline, freeing, "MPI_Win_free", std::move(one.free))
            : retire(std::move(one));
   }

@@ -19,7 +19,7 @@ void draw_initial(const std::vector<ParameterSpec>& list, std::size_t first, std
                   std::uint64_t seed, T* to) {
   for (std::size_t p = first; p < last; ++p) {
     const std::span<T> values(to + (list[p].offset - list[first].offset), list[p].count);
-    std::fill(values.begin(), values.end(), static_cast<T>(list[p].initial));
+    std::ranges::fill(values, static_cast<T>(list[p].initial));
     if (list[p].fan_in == 0) continue;
     Rng rng(mix_seed(seed, p));
     const double gain = list[p].layer == list.back().layer ? 1.0 : 2.0;  // no ReLU after the last
@@ -42,7 +42,7 @@ void draw_noise(std::span<const T> parameters, std::span<const Input> inputs, st
 
 /// Whether some layer chooses at random in training.
 inline bool has_dropout(std::span<const LayerSpec> layers) {
-  return std::any_of(layers.begin(), layers.end(), [](const LayerSpec& layer) {
+  return std::ranges::any_of(layers, [](const LayerSpec& layer) {
     const auto* residual = std::get_if<Residual>(&layer);
     return std::holds_alternative<Dropout>(layer) ||
            (residual != nullptr &&

@@ -14,7 +14,7 @@ LossResult softmax_cross_entropy(std::span<const T> logits, std::span<const std:
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const std::span<const T> row = logits.subspan(i * classes, classes);
     const auto label = static_cast<std::size_t>(labels[i]);
-    const auto largest = std::max_element(row.begin(), row.end());
+    const auto largest = std::ranges::max_element(row);
     T* grad = gradient.empty() ? nullptr : gradient.data() + i * classes;
     double total = 0;
     for (std::size_t c = 0; c < classes; ++c) {
@@ -33,16 +33,8 @@ LossResult softmax_cross_entropy(std::span<const T> logits, std::span<const std:
 }
 
 std::string_view name(Loss loss) noexcept {
-  switch (loss) {
-    case Loss::mse:
-      return "mse";
-    case Loss::huber:
-      return "huber";
-    case Loss::binary_cross_entropy:
-      return "binary_cross_entropy";
-    default:
-      return "cross_entropy";
-  }
+  constexpr std::string_view names[] = {"cross_entropy", "mse", "huber", "binary_cross_entropy"};
+  return names[static_cast<std::size_t>(loss)];
 }
 
 std::optional<Loss> loss_by_name(std::string_view wanted) noexcept {

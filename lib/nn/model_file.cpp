@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 
+#include "core/contains.hpp"
 #include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/toml.hpp"
@@ -116,7 +116,7 @@ class TableKeys final : public Keys {
   /// Refuses keys that the layer has not asked for.
   void finish() const {
     for (const auto& [key, node] : table_) {
-      const bool known = std::find(known_.begin(), known_.end(), key.str()) != known_.end();
+      const bool known = contains(known_, key.str());
       need(known, location_.at(node), "there is no key \"{}\"{}", printable(key.str()),
            known_.size() == 1 ? "; this layer has none"
                               : did_you_mean(key.str(), known_) + choices());
@@ -132,8 +132,7 @@ class TableKeys final : public Keys {
   std::string misspelled(const char* missing) const {
     std::vector<std::string_view> found;
     for (const auto& [key, node] : table_) {
-      if (std::find(known_.begin(), known_.end(), key.str()) == known_.end())
-        found.push_back(key.str());
+      if (!contains(known_, key.str())) found.push_back(key.str());
     }
     const auto close = closest(missing, found);
     return close ? fmt::format("; the key \"{}\" is there", printable(*close)) : std::string();

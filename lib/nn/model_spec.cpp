@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fast/core/error.hpp>
+#include <initializer_list>
 
 #include "core/registry.hpp"
 #include "core/text.hpp"
@@ -32,7 +33,7 @@ std::vector<Shape> shapes_through(const std::vector<LayerSpec>& layers, const Sh
 
 std::vector<Shape> shapes(const ModelSpec& spec) {
   demand(!spec.input.empty() && spec.input.size() <= 3 &&
-             std::all_of(spec.input.begin(), spec.input.end(), [](auto n) { return n > 0; }),
+             std::ranges::all_of(spec.input, [](auto n) { return n > 0; }),
          "ModelSpec {}: input {} is neither [features] nor [steps x features] nor [channels x "
          "height x width], all positive",
          spec.name, describe(spec.input));
@@ -100,48 +101,54 @@ ModelSpec lstm(std::int64_t hidden, std::int64_t classes, const Shape& sequence,
   return {fmt::format("lstm {}", hidden), sequence, {Lstm{hidden, every_step}, Dense{classes}}};
 }
 
-ModelSpec resnet20(std::int64_t classes, const Shape& image) {
-  const auto conv = [](std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
-    return Conv2d{channels, kernel, stride, kernel / 2, false};
-  };
-  ModelSpec spec{"resnet20", image, {conv(16, 3, 1), BatchNorm{}, Relu{}}};
-  for (const std::int64_t channels : {16, 32, 64})
-    for (int block = 0; block < 3; ++block) {
-      const bool first = block == 0 && channels > 16;
-      const std::int64_t stride = first ? 2 : 1;
-      Residual residual{
-          {conv(channels, 3, stride), BatchNorm{}, Relu{}, conv(channels, 3, 1), BatchNorm{}}, {}};
-      if (first) residual.shortcut = {conv(channels, 1, stride), BatchNorm{}};
-      spec.layers.emplace_back(std::move(residual));
-      spec.layers.emplace_back(Relu{});
-    }
+namespace {
+
+Conv2d conv(std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
+  return {channels, kernel, stride, kernel / 2, false};
+}
+
+/// A block of a residual network. Without `shortcut` channels, its input is added as it is.
+void add_block(ModelSpec& spec, std::vector<LayerSpec> body, std::int64_t shortcut,
+               std::int64_t stride) {
+  Residual residual{std::move(body), {}};
+  if (shortcut > 0) residual.shortcut = {conv(shortcut, 1, stride), BatchNorm{}};
+  spec.layers.emplace_back(std::move(residual));
+  spec.layers.emplace_back(Relu{});
+}
+
+ModelSpec classifying(ModelSpec spec, std::int64_t classes) {
   spec.layers.emplace_back(GlobalAveragePool{});
   spec.layers.emplace_back(Dense{classes});
   return spec;
 }
 
+}  // namespace
+
+ModelSpec resnet20(std::int64_t classes, const Shape& image) {
+  ModelSpec spec{"resnet20", image, {conv(16, 3, 1), BatchNorm{}, Relu{}}};
+  for (const std::int64_t channels : {16, 32, 64})
+    for (int block = 0; block < 3; ++block) {
+      const bool first = block == 0 && channels > 16;
+      const std::int64_t stride = first ? 2 : 1;
+      add_block(spec,
+                {conv(channels, 3, stride), BatchNorm{}, Relu{}, conv(channels, 3, 1), BatchNorm{}},
+                first ? channels : 0, stride);
+    }
+  return classifying(std::move(spec), classes);
+}
+
 ModelSpec resnet50(std::int64_t classes, const Shape& image) {
-  const auto conv = [](std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
-    return Conv2d{channels, kernel, stride, kernel / 2, false};
-  };
   ModelSpec spec{"resnet50", image, {conv(64, 7, 2), BatchNorm{}, Relu{}, MaxPool{3, 2, 1}}};
-  struct Stage {
-    std::int64_t width;
-    int blocks;
-  };
-  for (const auto& [width, blocks] : {Stage{64, 3}, {128, 4}, {256, 6}, {512, 3}})
+  for (const auto& [width, blocks] :
+       std::initializer_list<std::pair<std::int64_t, int>>{{64, 3}, {128, 4}, {256, 6}, {512, 3}})
     for (int block = 0; block < blocks; ++block) {
       const std::int64_t stride = block == 0 && width > 64 ? 2 : 1;
-      Residual residual{{conv(width, 1, 1), BatchNorm{}, Relu{}, conv(width, 3, stride),
-                         BatchNorm{}, Relu{}, conv(4 * width, 1, 1), BatchNorm{}},
-                        {}};
-      if (block == 0) residual.shortcut = {conv(4 * width, 1, stride), BatchNorm{}};
-      spec.layers.emplace_back(std::move(residual));
-      spec.layers.emplace_back(Relu{});
+      add_block(spec,
+                {conv(width, 1, 1), BatchNorm{}, Relu{}, conv(width, 3, stride), BatchNorm{},
+                 Relu{}, conv(4 * width, 1, 1), BatchNorm{}},
+                block == 0 ? 4 * width : 0, stride);
     }
-  spec.layers.emplace_back(GlobalAveragePool{});
-  spec.layers.emplace_back(Dense{classes});
-  return spec;
+  return classifying(std::move(spec), classes);
 }
 
 namespace {

@@ -78,8 +78,6 @@ class MetricsServer::Server final : public httplib::Server {
       ended_ = true;
     });
   }
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
   ~Server() override {
     ends_ = true;
     while (!is_running() && !ended_) std::this_thread::yield();  // else stop() does nothing

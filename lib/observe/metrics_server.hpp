@@ -15,8 +15,6 @@ class MetricsServer {
   MetricsServer(const std::string& address, int port, int worker, Text text);
   /// Waits for no client.
   ~MetricsServer();
-  MetricsServer(const MetricsServer&) = delete;
-  MetricsServer& operator=(const MetricsServer&) = delete;
 
  private:
   class Server;

@@ -19,19 +19,16 @@ OutputFile::OutputFile(std::string_view what, std::filesystem::path path, LogSin
   require(!error, ErrorKind::resource, "{}: the directory {} cannot be made: {}; choose another",
           what_, path_.parent_path().string(), error.message());
   const int new_or_empty = existing == Existing::refused ? O_EXCL : O_TRUNC;
-  descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | new_or_empty, 0644);
-  require(descriptor_ >= 0, ErrorKind::resource,
+  descriptor_ =
+      Descriptor(open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | new_or_empty, 0644));
+  require(descriptor_.is_open(), ErrorKind::resource,
           "{}: {} cannot be written: {}; choose another directory", what_, path_.string(),
           std::strerror(errno));
 }
 
-OutputFile::~OutputFile() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
 bool OutputFile::append(std::string_view bytes) noexcept {
-  while (descriptor_ >= 0 && !bytes.empty()) {
-    const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
+  while (descriptor_.is_open() && !bytes.empty()) {
+    const ssize_t written = write(descriptor_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       give_up();
@@ -40,18 +37,19 @@ bool OutputFile::append(std::string_view bytes) noexcept {
     bytes.remove_prefix(static_cast<std::size_t>(written));
     size_bytes_ += static_cast<std::size_t>(written);
   }
-  return descriptor_ >= 0;
+  return descriptor_.is_open();
 }
 
 void OutputFile::clear() noexcept {
-  if (descriptor_ < 0) return;
-  if (ftruncate(descriptor_, 0) != 0 || lseek(descriptor_, 0, SEEK_SET) != 0) return give_up();
+  if (!descriptor_.is_open()) return;
+  if (ftruncate(descriptor_.get(), 0) != 0 || lseek(descriptor_.get(), 0, SEEK_SET) != 0)
+    return give_up();
   size_bytes_ = 0;
 }
 
 void OutputFile::give_up() noexcept {
   const char* why = std::strerror(errno);
-  close(std::exchange(descriptor_, -1));
+  descriptor_ = Descriptor();
   if (!log_) return;
   try {
     log_(LogLevel::warning, fmt::format("{}: {} cannot be written: {}; training goes on without it",

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/descriptor.hpp"
+
 namespace fast::observe {
 
 /// What happens to a file of that name.
@@ -21,9 +23,6 @@ class OutputFile {
   /// Makes the directory and a new file. Throws Error(resource). `what` is for messages.
   OutputFile(std::string_view what, std::filesystem::path path, LogSink log,
              Existing existing = Existing::emptied);
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-  ~OutputFile();
 
   /// Writes all of it to the system, so that it outlives this process. False, from the first
   /// failure on.
@@ -39,7 +38,7 @@ class OutputFile {
   std::string what_;
   std::filesystem::path path_;
   LogSink log_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::size_t size_bytes_ = 0;
 };
 
@@ -50,8 +49,6 @@ class Segments {
   Segments(std::unique_ptr<OutputFile> first, std::unique_ptr<OutputFile> second,
            std::size_t size_bytes)
       : files_{std::move(first), std::move(second)}, most_bytes_(size_bytes / 2) {}
-  Segments(const Segments&) = delete;
-  Segments& operator=(const Segments&) = delete;
   ~Segments() { flush(); }
 
   /// Bytes that both files begin with, from now on.

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "core/contains.hpp"
 #include "core/whole_file.hpp"
 #include "observe/trace_packets.hpp"
 #include "observe/trace_reader.hpp"
@@ -121,8 +122,8 @@ class Slices {
 
 template <class Map>
 typename Map::const_iterator largest(const Map& map) {
-  return std::max_element(map.begin(), map.end(),
-                          [](const auto& a, const auto& b) { return a.second < b.second; });
+  return std::ranges::max_element(map,
+                                  [](const auto& a, const auto& b) { return a.second < b.second; });
 }
 
 /// The round that was under way, or the last one that had ended before.
@@ -149,8 +150,8 @@ std::string cause_of(const Rounds& rounds, Rounds::const_iterator round) {
     if (phase == times.phases_s.end()) return fmt::format("worker {}: nothing", worker);
     const auto peer = largest(times.waits_s);
     seen.push_back(worker);
-    const bool ends = phase->first != "wait" || peer == times.waits_s.end() ||
-                      std::count(seen.begin(), seen.end(), peer->first) > 0;
+    const bool ends =
+        phase->first != "wait" || peer == times.waits_s.end() || contains(seen, peer->first);
     if (ends) return fmt::format("worker {}: {}", worker, phase->first);
     round = round_at(rounds, peer->first, times.waits_began_ns.at(peer->first));
     if (round == rounds.end()) return fmt::format("worker {}: no trace", peer->first);
@@ -160,17 +161,16 @@ std::string cause_of(const Rounds& rounds, Rounds::const_iterator round) {
 void find_causes(const Rounds& rounds, TraceSummary& summary) {
   std::vector<Rounds::const_iterator> all;
   for (auto round = rounds.begin(); round != rounds.end(); ++round) all.push_back(round);
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return a->second.seconds() > b->second.seconds();
-  });
+  std::ranges::stable_sort(
+      all, [](const auto& a, const auto& b) { return a->second.seconds() > b->second.seconds(); });
   const auto count = static_cast<std::size_t>(slowest_part * static_cast<double>(all.size()) + 1);
   all.resize(std::min(all.size(), count));
   summary.slowest_rounds = static_cast<int>(all.size());
   std::map<std::string, int> causes;
   for (const auto& round : all) ++causes[cause_of(rounds, round)];
   summary.causes.assign(causes.begin(), causes.end());
-  std::stable_sort(summary.causes.begin(), summary.causes.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(summary.causes,
+                           [](const auto& a, const auto& b) { return a.second > b.second; });
 }
 
 }  // namespace

@@ -60,8 +60,9 @@ void align(TraceContent& content) {
     const auto known = offsets.find(process_of(event.track));
     if (known != offsets.end()) event.time_ns = known->second.corrected(event.time_ns);
   }
-  std::stable_sort(content.events.begin(), content.events.end(),
-                   [](const TrackEvent& a, const TrackEvent& b) { return a.time_ns < b.time_ns; });
+  std::ranges::stable_sort(content.events, [](const TrackEvent& a, const TrackEvent& b) {
+    return a.time_ns < b.time_ns;
+  });
 }
 
 namespace {
@@ -214,7 +215,7 @@ TraceContent read_traces(const std::filesystem::path& directory) {
   require(!files.empty(), ErrorKind::data,
           "{} holds no trace-*.pftrace; train with --trace, and give the directory of its traces",
           directory.string());
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   TraceContent content;
   for (const auto& file : files) {
     try {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 
+#include "core/contains.hpp"
 #include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/text.hpp"
@@ -13,8 +14,7 @@ namespace fast::options {
 namespace {
 
 bool is_named(const OptionSpec& row, const std::string& name) {
-  return row.name == name ||
-         std::find(row.aliases.begin(), row.aliases.end(), name) != row.aliases.end();
+  return row.name == name || contains(row.aliases, name);
 }
 
 /// Why such a text is not a value of the row.
@@ -32,7 +32,7 @@ std::string why_not(const OptionSpec& row, const std::string& text, Fit fit) {
 
 std::string dashed(std::string_view name) {
   std::string result(name);
-  std::replace(result.begin(), result.end(), '_', '-');
+  std::ranges::replace(result, '_', '-');
   return result;
 }
 
@@ -56,8 +56,8 @@ OptionSpec& OptionTable::add(std::string_view name, std::vector<std::string>& me
 
 OptionSpec* OptionTable::find(std::string_view name) {
   const std::string wanted = with_underscores(name);
-  const auto found = std::find_if(rows_.begin(), rows_.end(),
-                                  [&](const OptionSpec& row) { return is_named(row, wanted); });
+  const auto found =
+      std::ranges::find_if(rows_, [&](const OptionSpec& row) { return is_named(row, wanted); });
   return found == rows_.end() ? nullptr : &*found;
 }
 

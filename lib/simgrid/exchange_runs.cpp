@@ -243,7 +243,7 @@ bool NeighborRun::is_suspected(int worker) {
 }
 
 bool NeighborRun::Worker::has_skipped(std::int64_t published_in) const {
-  return std::any_of(skipped.begin(), skipped.end(), [published_in](const auto& rounds) {
+  return std::ranges::any_of(skipped, [published_in](const auto& rounds) {
     return published_in >= rounds.first && published_in < rounds.second;
   });
 }

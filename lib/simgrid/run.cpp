@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/contains.hpp"
 #include "core/registry.hpp"
 #include "simgrid/carriers.hpp"
 #include "simgrid/exchange_runs.hpp"
@@ -121,7 +122,7 @@ bool precedes(const s4u::Host* a, const s4u::Host* b) {
 Hosts load_file(const s4u::Engine& engine, const std::string& path) {
   engine.load_platform(path);
   Hosts hosts = engine.get_all_hosts();
-  std::sort(hosts.begin(), hosts.end(), precedes);
+  std::ranges::sort(hosts, precedes);
   return hosts;
 }
 
@@ -150,7 +151,7 @@ void check_platform(const Platform& platform) {
   if (is_file(platform.kind)) return check_file(platform.kind);
   const std::vector<std::string> kinds = platform_kinds();
   const std::vector<std::string_view> names(kinds.begin(), kinds.end());
-  require(std::find(kinds.begin(), kinds.end(), platform.kind) != kinds.end(), ErrorKind::argument,
+  require(contains(kinds, platform.kind), ErrorKind::argument,
           "platform: there is no \"{}\"; choose from {}, or a file that ends in .xml{}",
           platform.kind, fmt::join(kinds, ", "), did_you_mean(platform.kind, names));
   require(platform.bandwidth > 0 && platform.wan_bandwidth > 0 && platform.latency_s >= 0 &&
@@ -206,9 +207,8 @@ class SimulatedStage final : public Stage {
     }
     std::vector<LinkUse> sorted;
     for (const auto& [link, size_bytes] : uses) sorted.push_back({link, size_bytes});
-    std::stable_sort(sorted.begin(), sorted.end(), [](const LinkUse& a, const LinkUse& b) {
-      return a.size_bytes > b.size_bytes;
-    });
+    std::ranges::stable_sort(
+        sorted, [](const LinkUse& a, const LinkUse& b) { return a.size_bytes > b.size_bytes; });
     return sorted;
   }
 

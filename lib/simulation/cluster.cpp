@@ -6,6 +6,7 @@
 #include <fast/simulation/plan.hpp>
 #include <variant>
 
+#include "core/contains.hpp"
 #include "core/registry.hpp"
 #include "core/toml.hpp"
 
@@ -58,7 +59,7 @@ class ClusterFile {
     std::vector<std::string_view> names;
     for (const ClusterKey& key : cluster_keys) names.push_back(key.name);
     for (const auto& [name, node] : table_) {
-      const bool known = std::find(names.begin(), names.end(), name.str()) != names.end();
+      const bool known = contains(names, name.str());
       require(known, ErrorKind::argument, "cluster: {}:{}: there is no key \"{}\"{}", path_,
               node.source().begin.line, name.str(), did_you_mean(name.str(), names));
     }

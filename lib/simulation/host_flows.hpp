@@ -34,8 +34,7 @@ class HostFlows {
   }
   /// In one direction of the link that has most.
   int most() const {
-    return std::max(*std::max_element(leaving_.begin(), leaving_.end()),
-                    *std::max_element(entering_.begin(), entering_.end()));
+    return std::max(*std::ranges::max_element(leaving_), *std::ranges::max_element(entering_));
   }
 
  private:

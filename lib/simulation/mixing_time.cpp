@@ -72,8 +72,8 @@ class Matrices {
 // x, and its last rounds: the values that neighbors see are late.
 class Delayed {
  public:
-  Delayed(Vector start, Vector before, MixingDelay delay) {
-    past_.assign(static_cast<std::size_t>(delay.rounds), std::move(before));
+  Delayed(Vector start, Vector before, int delay) {
+    past_.assign(static_cast<std::size_t>(delay), std::move(before));
     past_.push_back(std::move(start));
   }
   void mix(const MixingRows& rows) {
@@ -122,7 +122,7 @@ std::vector<Start> sampled_starts(int workers, std::int64_t phases, double cost_
 // Means over starts, by rounds from the start.
 class Impulses {
  public:
-  Impulses(Matrices& matrices, int workers, int rounds, MixingDelay delay)
+  Impulses(Matrices& matrices, int workers, int rounds, int delay)
       : matrices_(matrices),
         zero_(static_cast<std::size_t>(workers)),
         delay_(delay),
@@ -160,14 +160,14 @@ class Impulses {
 
   Matrices& matrices_;
   Vector zero_;
-  MixingDelay delay_;
+  int delay_;
   Vector moved_, squares_;
 };
 
 }  // namespace
 
-double effective_neighbors(const Schedule& schedule, double gamma, MixingDelay delay,
-                           WeightRule rule, bool lazy) {
+double effective_neighbors(const Schedule& schedule, double gamma, int delay, WeightRule rule,
+                           bool lazy) {
   require(gamma > 0 && gamma < 1, ErrorKind::argument,
           "effective neighbors: a decay of {}; it is between 0 and 1", gamma);
   const double wanted = std::log(negligible) / std::log(gamma);
@@ -189,16 +189,16 @@ double effective_neighbors(const Schedule& schedule, double gamma, MixingDelay d
   return impulses.signal_to_noise(gamma);
 }
 
-std::optional<double> rounds_to_consensus(const Schedule& schedule, MixingDelay delay,
-                                          WeightRule rule, bool lazy) {
-  if (delay.rounds == 0) {
+std::optional<double> rounds_to_consensus(const Schedule& schedule, int delay, WeightRule rule,
+                                          bool lazy) {
+  if (delay == 0) {
     const std::optional<Figure> figure = analyze(schedule, rule, lazy).rounds_to_consensus;
     return figure ? std::optional(figure->value) : std::nullopt;
   }
   Matrices matrices(schedule, rule, lazy);
   Rng rng(1);
   Vector start(static_cast<std::size_t>(schedule.workers()));
-  std::generate(start.begin(), start.end(), [&] { return rng.normal(); });
+  std::ranges::generate(start, [&] { return rng.normal(); });
   const double first = spread(start);
   if (first == 0) return 0;
   Delayed x(start, start, delay);

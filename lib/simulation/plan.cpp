@@ -8,7 +8,6 @@
 #include <fast/simulation/plan.hpp>
 #include <fast/simulation/workload.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/topology/placement.hpp>
 #include <limits>
 #include <map>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "codec/block.hpp"
 #include "codec/sparse.hpp"
 #include "simulation/host_flows.hpp"
+#include "topology/placement.hpp"
 #include "worker/start/requirements.hpp"
 
 namespace fast::simulation {
@@ -243,16 +243,16 @@ class Planner {
     if (found != known_.end()) return found->second;
     Mixing mixing;
     mixing.neighbors =
-        effective_neighbors(schedule, cluster_.decay, {delay}, weights_.rule, weights_.lazy);
-    mixing.rounds = rounds_to_consensus(schedule, {delay}, weights_.rule, weights_.lazy);
+        effective_neighbors(schedule, cluster_.decay, delay, weights_.rule, weights_.lazy);
+    mixing.rounds = rounds_to_consensus(schedule, delay, weights_.rule, weights_.lazy);
     return known_.emplace(delay, mixing).first->second;
   }
 
   void rank() {
     const auto seconds = [](const Candidate& c) { return c.relative_rounds * c.round_s; };
-    std::stable_sort(
-        plan_.candidates.begin(), plan_.candidates.end(),
-        [&](const Candidate& a, const Candidate& b) { return seconds(a) < seconds(b); });
+    std::ranges::stable_sort(plan_.candidates, [&](const Candidate& a, const Candidate& b) {
+      return seconds(a) < seconds(b);
+    });
     const double best = seconds(plan_.candidates.front());
     for (Candidate& c : plan_.candidates) c.relative_seconds = seconds(c) / best;
   }

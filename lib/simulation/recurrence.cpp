@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cmath>
-#include <fast/core/error.hpp>
 #include <fast/simulation/workload.hpp>
 #include <limits>
 
@@ -86,11 +84,10 @@ class Neighbors {
   // happens until then does not depend on its round.
   void bring_back(std::vector<int> absent, std::int64_t r, const ReadLists& lists,
                   const Times& freed) {
-    std::stable_sort(absent.begin(), absent.end(),
-                     [this](int a, int b) { return back_s(a) < back_s(b); });
+    std::ranges::stable_sort(absent, [this](int a, int b) { return back_s(a) < back_s(b); });
     for (const int i : absent) {
       const std::vector<int>& sources = workers_.absences(i).last().sources;
-      const bool is_behind = std::any_of(sources.begin(), sources.end(), [&](int j) {
+      const bool is_behind = std::ranges::any_of(sources, [&](int j) {
         const double over_s =
             workers_.is_absent(j) ? back_s(j) : ready_s(j, r, lists, freed[at(j)], false);
         return over_s < back_s(i);
@@ -114,9 +111,7 @@ class Neighbors {
   Edge& edge(int reader, std::size_t place, int source) {
     std::vector<Edge>& known = edges_[at(reader)];
     if (place < known.size() && known[place].source == source) return known[place];
-    const auto found =
-        std::lower_bound(known.begin(), known.end(), source,
-                         [](const Edge& one, int wanted) { return one.source < wanted; });
+    const auto found = std::ranges::lower_bound(known, source, {}, &Edge::source);
     if (found != known.end() && found->source == source) return *found;
     Edge fresh;
     fresh.source = source;
@@ -251,8 +246,8 @@ class Together {
       Times next = workers_.ends();
       if (!alone() && by_messages) reduce(r, next);
       if (!alone() && !by_messages) {
-        const double slowest_s = *std::max_element(next.begin(), next.end());
-        std::fill(next.begin(), next.end(), slowest_s + together_s);
+        const double slowest_s = *std::ranges::max_element(next);
+        std::ranges::fill(next, slowest_s + together_s);
       }
       count(next);
       workers_.begin_next(std::move(next));

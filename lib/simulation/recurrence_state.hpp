@@ -94,13 +94,12 @@ class Absences {
 
   /// The absence in which it skips that round, or null.
   const Absence* skipping(std::int64_t round) const {
-    const auto found = std::find_if(known_.begin(), known_.end(), [round](const Absence& one) {
-      return one.first <= round && round < one.next;
-    });
+    const auto found = std::ranges::find_if(
+        known_, [round](const Absence& one) { return one.first <= round && round < one.next; });
     return found == known_.end() ? nullptr : &*found;
   }
   bool is_suspected(double at_s, double suspect_after_s) const {
-    return std::any_of(known_.begin(), known_.end(), [=](const Absence& one) {
+    return std::ranges::any_of(known_, [=](const Absence& one) {
       return one.begin_s + suspect_after_s <= at_s && at_s < one.end_s;
     });
   }

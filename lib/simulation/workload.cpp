@@ -106,7 +106,7 @@ std::vector<std::filesystem::path> metrics_files(const std::string& directory) {
        std::filesystem::directory_iterator(std::filesystem::path(directory) / "metrics", none)) {
     if (entry.path().extension() == ".jsonl") paths.push_back(entry.path());
   }
-  std::sort(paths.begin(), paths.end());
+  std::ranges::sort(paths);
   return paths;
 }
 

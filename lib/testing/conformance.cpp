@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 
+#include "core/floating.hpp"
 #include "testing/checks.hpp"
 
 namespace fast::testing {
@@ -33,8 +33,7 @@ Batch Samples::batch(std::size_t first, std::size_t count) const {
 }
 
 bool Report::passed() const {
-  return std::all_of(checks.begin(), checks.end(),
-                     [](const Check& check) { return check.failure.empty(); });
+  return std::ranges::all_of(checks, [](const Check& check) { return check.failure.empty(); });
 }
 
 std::string Report::to_text() const {
@@ -54,29 +53,10 @@ namespace {
 /// Calls visit(T*, count) with a floating view's memory.
 template <class Visit>
 void visit_floating(const TensorView& view, const Visit& visit) {
-  const std::size_t count = view.element_count();
-  switch (view.dtype) {
-    case DType::f32:
-      return visit(static_cast<float*>(view.data), count);
-    case DType::f64:
-      return visit(static_cast<double*>(view.data), count);
-    case DType::bf16:
-      return visit(static_cast<BFloat16*>(view.data), count);
-    case DType::f16:
-      return visit(static_cast<Float16*>(view.data), count);
-    default:
-      return;
-  }
+  if (!is_floating(view.dtype)) return;
+  with_floating(view.dtype,
+                [&]<class T>(T) { visit(static_cast<T*>(view.data), view.element_count()); });
 }
-
-double read(float value) { return static_cast<double>(value); }
-double read(double value) { return value; }
-double read(BFloat16 value) { return static_cast<double>(to_float(value)); }
-double read(Float16 value) { return static_cast<double>(to_float(value)); }
-void write(float& place, double value) { place = static_cast<float>(value); }
-void write(double& place, double value) { place = value; }
-void write(BFloat16& place, double value) { place = to_bfloat16(static_cast<float>(value)); }
-void write(Float16& place, double value) { place = to_float16(static_cast<float>(value)); }
 
 void check(const Problem& problem) {
   for (const std::int64_t side : problem.sample_shape)
@@ -101,7 +81,7 @@ Batch Context::batch(int step) const {
 double sum_of_squares(const TensorView& view) {
   double sum = 0;
   visit_floating(view, [&](const auto* data, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) sum += read(data[i]) * read(data[i]);
+    for (std::size_t i = 0; i < count; ++i) sum += as_double(data[i]) * as_double(data[i]);
   });
   return sum;
 }
@@ -111,7 +91,7 @@ std::vector<double> values(Backend& backend, Role role) {
   for (const TensorView& view : backend.parameters()) {
     if (view.role != role) continue;
     visit_floating(view, [&](auto* data, std::size_t count) {
-      for (std::size_t i = 0; i < count; ++i) all.push_back(read(data[i]));
+      for (std::size_t i = 0; i < count; ++i) all.push_back(as_double(data[i]));
     });
   }
   return all;
@@ -128,8 +108,8 @@ void assign(Backend& backend, Role role, const std::function<double(std::size_t)
   std::size_t index = 0;
   for (const TensorView& view : backend.parameters()) {
     if (view.role != role) continue;
-    visit_floating(view, [&](auto* data, std::size_t count) {
-      for (std::size_t i = 0; i < count; ++i) write(data[i], f(index++));
+    visit_floating(view, [&]<class T>(T* data, std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) data[i] = from_double<T>(f(index++));
     });
   }
 }

@@ -1,7 +1,6 @@
 // Several replicas, and workers that average them.
 
-#include <fmt/ranges.h>
-
+#include <fmt/format.h>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/tensor_view.hpp>

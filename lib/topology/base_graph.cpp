@@ -166,7 +166,7 @@ class BasePlan {
     } else {
       across_.add(round - simple_.rounds(), group, place, group_of(), row);
     }
-    std::sort(row.others.begin(), row.others.end());
+    std::ranges::sort(row.others);
     return row;
   }
 

@@ -84,7 +84,7 @@ Topology topology_of(const EdgeList& list, int workers) {
   if (list.edges.empty() || !list.edges[0].weight) return {list.name, std::move(in)};
 
   std::vector<double> self_weights;
-  if (std::any_of(self.begin(), self.end(), [](const auto& weight) { return weight; })) {
+  if (std::ranges::any_of(self, &std::optional<double>::has_value)) {
     for (std::size_t i = 0; i < n; ++i) {
       double rest = 1;
       for (const double weight : weights[i]) rest -= weight;

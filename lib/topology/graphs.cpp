@@ -6,11 +6,12 @@
 #include <fast/core/random.hpp>
 #include <fast/topology/stencil.hpp>
 #include <functional>
-#include <numeric>
 #include <set>
 #include <utility>
 
+#include "core/contains.hpp"
 #include "topology/hosts.hpp"
+#include "topology/stencil_graph.hpp"
 
 namespace fast::graph {
 namespace {
@@ -23,10 +24,6 @@ constexpr std::int64_t most_listed_ends = 200'000'000;
 void connect(Lists& lists, int a, int b) {
   lists[a].push_back(b);
   lists[b].push_back(a);
-}
-
-bool connects(const std::vector<int>& list, int to) {
-  return std::find(list.begin(), list.end(), to) != list.end();
 }
 
 bool is_connected(const Lists& lists) {
@@ -129,16 +126,16 @@ Lists rewired_ring(int workers, int neighbors, double rewiring, Rng& rng) {
   for (int hop = 1; hop <= neighbors / 2; ++hop) {
     for (int i = 0; i < workers; ++i) {
       const int next = (i + hop) % workers;
-      if (i != next && !connects(lists[i], next)) connect(lists, i, next);
+      if (i != next && !contains(lists[i], next)) connect(lists, i, next);
     }
   }
   for (int hop = 1; hop <= neighbors / 2; ++hop) {
     for (int i = 0; i < workers; ++i) {
       const int old = (i + hop) % workers;
-      if (rng.uniform() >= rewiring || !connects(lists[i], old)) continue;
+      if (rng.uniform() >= rewiring || !contains(lists[i], old)) continue;
       if (static_cast<int>(lists[i].size()) >= workers - 1) continue;
       int far = i;
-      while (far == i || connects(lists[i], far)) {
+      while (far == i || contains(lists[i], far)) {
         far = static_cast<int>(rng.below(static_cast<std::uint64_t>(workers)));
       }
       std::erase(lists[i], old);
@@ -152,15 +149,10 @@ Lists rewired_ring(int workers, int neighbors, double rewiring, Rng& rng) {
 class HostGraph final : public Graph, public InHosts {
  public:
   HostGraph(Topology among, Lists members, int links)
-      : among_(std::move(among)), members_(std::move(members)), links_(links) {
-    for (std::size_t h = 0; h < members_.size(); ++h) {
-      for (std::size_t k = 0; k < members_[h].size(); ++k) {
-        const auto rank = static_cast<std::size_t>(members_[h][k]);
-        if (places_.size() <= rank) places_.resize(rank + 1);
-        places_[rank] = {static_cast<int>(h), static_cast<int>(k)};
-      }
-    }
-  }
+      : among_(std::move(among)),
+        members_(std::move(members)),
+        links_(links),
+        places_(places_on(members_)) {}
 
   int workers() const override { return static_cast<int>(places_.size()); }
   std::vector<int> in_neighbors(int worker) const override { return at(worker, true); }
@@ -180,14 +172,14 @@ class HostGraph final : public Graph, public InHosts {
         }
       }
     }
-    std::sort(found.begin(), found.end());
+    std::ranges::sort(found);
     return found;
   }
 
   Topology among_;
   Lists members_;
   int links_;
-  std::vector<std::pair<int, int>> places_;  // host and place there of each worker
+  std::vector<PlaceOnHost> places_;  // of each worker
 };
 
 Schedule over_hosts(const std::string& name, const TopologyRule& among, Lists members, int links) {
@@ -245,9 +237,9 @@ TopologyRule random_regular(int degree, std::uint64_t seed) {
                   Lists absent = paired_at_random(workers, workers - 1 - degree, rng);
                   Lists lists(absent.size());
                   for (int i = 0; i < workers; ++i) {
-                    std::sort(absent[i].begin(), absent[i].end());
+                    std::ranges::sort(absent[i]);
                     for (int j = 0; j < workers; ++j) {
-                      if (j != i && !std::binary_search(absent[i].begin(), absent[i].end(), j)) {
+                      if (j != i && !std::ranges::binary_search(absent[i], j)) {
                         lists[i].push_back(j);
                       }
                     }
@@ -297,12 +289,7 @@ TopologyRule hierarchical(TopologyRule among, int workers_per_host, int links) {
   const std::string name = "hierarchical " + among.name();
   return {name, [=](int workers) {
             check_size("hierarchical", workers);
-            Lists members;
-            for (int i = 0; i < workers; ++i) {
-              if (i % workers_per_host == 0) members.emplace_back();
-              members.back().push_back(i);
-            }
-            return over_hosts(name, among, std::move(members), links);
+            return over_hosts(name, among, hosts_in_order(workers, workers_per_host), links);
           }};
 }
 

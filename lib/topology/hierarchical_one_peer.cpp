@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/topology/graphs.hpp>
+#include <functional>
+#include <string>
 #include <utility>
 
 #include "topology/hosts.hpp"
@@ -12,10 +14,6 @@ using Lists = std::vector<std::vector<int>>;
 
 constexpr int most_workers_of_default_host = 4;
 constexpr std::int64_t most_neighbors_in_a_host = 4096;
-
-struct PlaceOnHost {
-  int host, place;
-};
 
 // What a host does with its partner in a round among hosts: the weight with which representatives
 // read each other, and the share of the host's average that they then have.
@@ -42,14 +40,7 @@ class HostCycle {
         links_(std::min(links, size_)),
         rounds_(rounds_of(size_, every)),
         among_(schedule::base(1).make(hosts())),
-        places_(members_.size() * static_cast<std::size_t>(size_)) {
-    for (std::size_t host = 0; host < members_.size(); ++host) {
-      for (std::size_t place = 0; place < members_[host].size(); ++place) {
-        places_[static_cast<std::size_t>(members_[host][place])] = {static_cast<int>(host),
-                                                                    static_cast<int>(place)};
-      }
-    }
-  }
+        places_(places_on(members_)) {}
 
   int workers() const { return static_cast<int>(places_.size()); }
   const Lists& members() const { return members_; }
@@ -185,7 +176,7 @@ class AcrossGraph final : public CycleGraph {
   }
 };
 
-Schedule schedule_of(const std::string& name, Lists members, int links, std::int64_t every = 0) {
+Schedule schedule_of(const std::string& name, Lists members, int links, std::int64_t every) {
   const auto cycle = std::make_shared<const HostCycle>(std::move(members), links, every);
   return {name, cycle->workers(), cycle->period(), [cycle](std::int64_t round) {
             if (cycle->kind_of(round) == Kind::across) {
@@ -207,18 +198,14 @@ int default_size(int workers) {
   return size;
 }
 
-Lists hosts_in_order(int workers, int size, const std::string& name) {
+Lists equal_hosts(int workers, int size, const std::string& name) {
   check_host(size, name);
   require(workers % size == 0, ErrorKind::topology,
           "{}: {} workers in hosts of {} leave {} for the last host; all hosts need the same "
           "number of workers: start {} or {} workers, or choose hierarchical",
           name, workers, size, workers % size, workers - workers % size,
           workers - workers % size + size);
-  Lists members(static_cast<std::size_t>(workers / size));
-  for (int worker = 0; worker < workers; ++worker) {
-    members[static_cast<std::size_t>(worker / size)].push_back(worker);
-  }
-  return members;
+  return hosts_in_order(workers, size);
 }
 
 Lists hosts_of_ranks(const std::vector<int>& host_of_rank, const std::string& name) {
@@ -234,14 +221,40 @@ Lists hosts_of_ranks(const std::vector<int>& host_of_rank, const std::string& na
   return members;
 }
 
-void check_links(int links, const std::string& name) {
-  require(links >= 1, ErrorKind::topology, "{}: {} links, at least 1 is required", name, links);
+using HostsOf = std::function<Lists(int workers)>;
+
+/// `size`: of each host; 0: as default_size() has it. `what`: a host or a site.
+HostsOf hosts_of_size(const std::string& name, int size, const char* what) {
+  require(size >= 0, ErrorKind::topology, "{}: {} workers a {}, at least 1 is required", name, size,
+          what);
+  return [=](int workers) {
+    return equal_hosts(workers, size == 0 ? default_size(workers) : size, name);
+  };
 }
 
-// A round within the site must come before the exchange, and one after it.
-void check_every(std::int64_t every, const std::string& name) {
+HostsOf known_hosts(const std::string& name, const std::vector<int>& host_of_rank) {
+  require(!host_of_rank.empty(), ErrorKind::topology, "{}: no workers; at least 1 is required",
+          name);
+  return [=](int) { return hosts_of_ranks(host_of_rank, name); };
+}
+
+TopologyRule rule_over(const std::string& name, HostsOf hosts_of, int links, std::int64_t every,
+                       std::size_t workers = 0) {
+  require(links >= 1, ErrorKind::topology, "{}: {} links, at least 1 is required", name, links);
+  return {name,
+          [=, hosts_of = std::move(hosts_of)](int count) {
+            return schedule_of(name, hosts_of(count), links, every);
+          },
+          static_cast<int>(workers)};
+}
+
+constexpr const char *one_peer_name = "hierarchical_one_peer", *sites_name = "sites";
+
+/// A round within the site must come before the exchange, and one after it.
+std::int64_t checked_every(std::int64_t every) {
   require(every >= 3, ErrorKind::topology,
-          "{}: an exchange in every {} rounds, at least 3 are required", name, every);
+          "{}: an exchange in every {} rounds, at least 3 are required", sites_name, every);
+  return every;
 }
 
 }  // namespace
@@ -249,46 +262,22 @@ void check_every(std::int64_t every, const std::string& name) {
 namespace schedule {
 
 TopologyRule hierarchical_one_peer(int workers_per_host, int links) {
-  const std::string name = "hierarchical_one_peer";
-  require(workers_per_host >= 0, ErrorKind::topology,
-          "{}: {} workers a host, at least 1 is required", name, workers_per_host);
-  check_links(links, name);
-  return {name, [=](int workers) {
-            const int size = workers_per_host == 0 ? default_size(workers) : workers_per_host;
-            return schedule_of(name, hosts_in_order(workers, size, name), links);
-          }};
+  return rule_over(one_peer_name, hosts_of_size(one_peer_name, workers_per_host, "host"), links, 0);
 }
 
 TopologyRule hierarchical_one_peer(const std::vector<int>& host_of_rank, int links) {
-  const std::string name = "hierarchical_one_peer";
-  require(!host_of_rank.empty(), ErrorKind::topology, "{}: no workers; at least 1 is required",
-          name);
-  check_links(links, name);
-  return {name, [=](int) { return schedule_of(name, hosts_of_ranks(host_of_rank, name), links); },
-          static_cast<int>(host_of_rank.size())};
+  return rule_over(one_peer_name, known_hosts(one_peer_name, host_of_rank), links, 0,
+                   host_of_rank.size());
 }
 
 TopologyRule sites(std::int64_t every, int workers_per_site, int links) {
-  const std::string name = "sites";
-  require(workers_per_site >= 0, ErrorKind::topology,
-          "{}: {} workers a site, at least 1 is required", name, workers_per_site);
-  check_links(links, name);
-  check_every(every, name);
-  return {name, [=](int workers) {
-            const int size = workers_per_site == 0 ? default_size(workers) : workers_per_site;
-            return schedule_of(name, hosts_in_order(workers, size, name), links, every);
-          }};
+  return rule_over(sites_name, hosts_of_size(sites_name, workers_per_site, "site"), links,
+                   checked_every(every));
 }
 
 TopologyRule sites(std::int64_t every, const std::vector<int>& site_of_rank, int links) {
-  const std::string name = "sites";
-  require(!site_of_rank.empty(), ErrorKind::topology, "{}: no workers; at least 1 is required",
-          name);
-  check_links(links, name);
-  check_every(every, name);
-  return {name,
-          [=](int) { return schedule_of(name, hosts_of_ranks(site_of_rank, name), links, every); },
-          static_cast<int>(site_of_rank.size())};
+  return rule_over(sites_name, known_hosts(sites_name, site_of_rank), links, checked_every(every),
+                   site_of_rank.size());
 }
 
 }  // namespace schedule

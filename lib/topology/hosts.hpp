@@ -1,11 +1,32 @@
 // The hosts of a run, from a number for each rank that differs between hosts.
 #pragma once
 
+#include <fast/topology/topology.hpp>
+
 #include <algorithm>
 #include <map>
 #include <vector>
 
 namespace fast {
+
+/// What a Graph may be as well: one whose workers are grouped by host or by site.
+class InHosts {
+ public:
+  virtual ~InHosts() = default;
+  virtual const std::vector<std::vector<int>>& workers_of_host() const = 0;
+};
+
+/// What a Graph may be as well: one that knows whether its edges are within hosts or between them.
+class HostEdges {
+ public:
+  enum class Kind { anywhere, within, between };
+  virtual ~HostEdges() = default;
+  /// A round without edges is still within hosts or between them.
+  virtual Kind host_edges() const = 0;
+};
+
+/// Where the topology says that its edges are; anywhere, if it does not know.
+HostEdges::Kind host_edges_of(const Topology& topology);
 
 /// The ranks of each host, ascending. Hosts are in the order of their lowest ranks.
 inline std::vector<std::vector<int>> ranks_by_host(const std::vector<int>& host_of_rank) {
@@ -17,6 +38,33 @@ inline std::vector<std::vector<int>> ranks_by_host(const std::vector<int>& host_
     hosts[at->second].push_back(static_cast<int>(rank));
   }
   return hosts;
+}
+
+/// Hosts of `size` workers each, in order. The last one has those that are left.
+inline std::vector<std::vector<int>> hosts_in_order(int workers, int size) {
+  std::vector<std::vector<int>> hosts;
+  for (int worker = 0; worker < workers; ++worker) {
+    if (worker % size == 0) hosts.emplace_back();
+    hosts.back().push_back(worker);
+  }
+  return hosts;
+}
+
+struct PlaceOnHost {
+  int host = 0, place = 0;
+};
+
+/// By worker.
+inline std::vector<PlaceOnHost> places_on(const std::vector<std::vector<int>>& hosts) {
+  std::vector<PlaceOnHost> places;
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    for (std::size_t place = 0; place < hosts[host].size(); ++place) {
+      const auto worker = static_cast<std::size_t>(hosts[host][place]);
+      if (places.size() <= worker) places.resize(worker + 1);
+      places[worker] = {static_cast<int>(host), static_cast<int>(place)};
+    }
+  }
+  return places;
 }
 
 /// How many of the ranks are on each host.

@@ -8,6 +8,8 @@
 #include <functional>
 #include <numeric>
 
+#include "topology/stencil_graph.hpp"
+
 namespace fast {
 
 Permutation::Permutation(std::uint32_t size, std::uint64_t seed)

@@ -7,6 +7,8 @@
 #include <functional>
 #include <utility>
 
+#include "topology/stencil_graph.hpp"
+
 namespace fast {
 
 // Seeded permutations of 0..size-1 of which each entry is computed alone.

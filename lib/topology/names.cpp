@@ -4,7 +4,6 @@
 #include <fast/topology/load.hpp>
 #include <fast/topology/stencil.hpp>
 #include <filesystem>
-#include <functional>
 #include <optional>
 
 #include "core/registry.hpp"
@@ -124,8 +123,8 @@ TopologyRule topology_from(const std::string& name_or_path) {
 
 TopologyRule topology_on_hosts(const std::string& name_or_path,
                                const std::vector<int>& host_of_rank) {
-  const bool several = std::adjacent_find(host_of_rank.begin(), host_of_rank.end(),
-                                          std::not_equal_to<>()) != host_of_rank.end();
+  const bool several =
+      std::ranges::adjacent_find(host_of_rank, std::not_equal_to<>()) != host_of_rank.end();
   const std::string name = with_underscores(name_or_path);
   if (several && name == "hierarchical") return graph::hierarchical(stencil::ring(), host_of_rank);
   if (several && name == "hierarchical_one_peer") {

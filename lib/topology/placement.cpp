@@ -1,14 +1,15 @@
+#include "topology/placement.hpp"
+
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/topology/graphs.hpp>
-#include <fast/topology/placement.hpp>
 #include <fast/topology/stencil.hpp>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <utility>
 
 #include "topology/hosts.hpp"
+#include "topology/stencil_graph.hpp"
 
 namespace fast {
 namespace {
@@ -80,7 +81,7 @@ std::vector<int> in_blocks(const std::vector<int>& sides, const std::vector<int>
     for (std::size_t d = 0; d < sides.size(); ++d) key.push_back(place[d] % shape[d]);
     keyed.emplace_back(std::move(key), worker);
   }
-  std::sort(keyed.begin(), keyed.end());
+  std::ranges::sort(keyed);
   std::vector<int> order;
   for (const auto& [unused, worker] : keyed) order.push_back(worker);
   return order;
@@ -132,7 +133,7 @@ class PlacedGraph : public Graph, public HostEdges {
  private:
   std::vector<int> ranks(std::vector<int> workers) const {
     for (int& worker : workers) worker = rank(worker);
-    std::sort(workers.begin(), workers.end());
+    std::ranges::sort(workers);
     return workers;
   }
 
@@ -151,7 +152,7 @@ class PlacedWeights final : public PlacedGraph, public GraphWeights {
     for (std::size_t k = 0; k < workers.size(); ++k) {
       sorted.emplace_back(PlacedGraph::rank(workers[k]), weights[k]);
     }
-    std::sort(sorted.begin(), sorted.end());
+    std::ranges::sort(sorted);
     std::vector<double> result;
     for (const auto& [unused, weight] : sorted) result.push_back(weight);
     return result;
@@ -169,8 +170,8 @@ Placement place(const Schedule& schedule, const std::vector<int>& host_of_rank) 
   std::vector<int> ranks;
   for (const std::vector<int>& host : ranks_by_host(host_of_rank))
     ranks.insert(ranks.end(), host.begin(), host.end());
-  const auto first_host = static_cast<std::size_t>(
-      std::count(host_of_rank.begin(), host_of_rank.end(), host_of_rank[0]));
+  const auto first_host =
+      static_cast<std::size_t>(std::ranges::count(host_of_rank, host_of_rank[0]));
 
   Placement best;
   best.worker_of_rank.resize(n);

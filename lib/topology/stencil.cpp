@@ -12,6 +12,8 @@
 #include <numeric>
 #include <utility>
 
+#include "topology/stencil_graph.hpp"
+
 namespace fast {
 namespace {
 
@@ -60,16 +62,16 @@ Offsets distinct(const GridShape& grid, const Offsets& offsets) {
     std::vector<int> kept = grid.periodic ? wrapped(offset, grid.sides) : offset;
     if (reaches_another(kept, grid.sides)) result.push_back(std::move(kept));
   }
-  std::sort(result.begin(), result.end());
+  std::ranges::sort(result);
   result.erase(std::unique(result.begin(), result.end()), result.end());
   return result;
 }
 
 bool closed_under_negation(const GridShape& grid, const Offsets& offsets) {
-  return std::all_of(offsets.begin(), offsets.end(), [&](std::vector<int> offset) {
+  return std::ranges::all_of(offsets, [&](std::vector<int> offset) {
     for (int& step : offset) step = -step;
     if (grid.periodic) offset = wrapped(offset, grid.sides);
-    return std::binary_search(offsets.begin(), offsets.end(), offset);
+    return std::ranges::binary_search(offsets, offset);
   });
 }
 
@@ -156,7 +158,7 @@ std::vector<int> StencilGraph::at(int worker, int sign) const {
     const int found = neighbor(worker, offset, sign);
     if (found >= 0) neighbors.push_back(found);
   }
-  std::sort(neighbors.begin(), neighbors.end());
+  std::ranges::sort(neighbors);
   return neighbors;
 }
 
@@ -197,9 +199,8 @@ void StencilGraph::count_degrees() {
   if (classes > largest_table) return;
   degrees_.resize(static_cast<std::size_t>(classes));
   for (std::size_t k = 0; k < degrees_.size(); ++k) {
-    degrees_[k] = static_cast<int>(
-        std::count_if(offsets_.begin(), offsets_.end(),
-                      [&](const std::vector<int>& offset) { return fits(offset, k); }));
+    degrees_[k] = static_cast<int>(std::ranges::count_if(
+        offsets_, [&](const std::vector<int>& offset) { return fits(offset, k); }));
   }
 }
 
@@ -249,7 +250,7 @@ std::vector<double> WeightedStencilGraph::in_weights(int worker) const {
     const int found = neighbor(worker, offsets()[k], 1);
     if (found >= 0) reached.emplace_back(found, weights_[k]);
   }
-  std::sort(reached.begin(), reached.end());
+  std::ranges::sort(reached);
   std::vector<double> result;
   for (const auto& [unused, weight] : reached) result.push_back(weight);
   return result;

@@ -3,10 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fast/topology/stencil.hpp>
-#include <utility>
 
+#include "core/contains.hpp"
 #include "core/message.hpp"
 #include "core/registry.hpp"
 
@@ -16,7 +15,7 @@ void TableReader::allow_keys(std::initializer_list<std::string_view> more) const
   std::vector<std::string_view> allowed = common_;
   allowed.insert(allowed.end(), more);
   for (const auto& [key, node] : table_) {
-    if (std::find(allowed.begin(), allowed.end(), key.str()) == allowed.end()) {
+    if (!contains(allowed, key.str())) {
       fail(ErrorKind::topology,
            "Topology::load: {}:{}: key \"{}\" is not known here; choose from {}{}", path_,
            key.source().begin.line, key.str(), fmt::join(allowed, ", "),

@@ -5,7 +5,6 @@
 
 #include <initializer_list>
 #include <limits>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

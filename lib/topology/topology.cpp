@@ -89,7 +89,7 @@ Lists checked(const std::string& name, Lists in) {
   require(!in.empty(), ErrorKind::topology, "Topology {}: no workers; at least 1 is required",
           name);
   for (std::size_t i = 0; i < in.size(); ++i) {
-    std::sort(in[i].begin(), in[i].end());
+    std::ranges::sort(in[i]);
     check_list(name, static_cast<int>(i), in[i], static_cast<int>(in.size()));
   }
   return in;
@@ -99,8 +99,8 @@ std::vector<double> along_sorted(const std::vector<int>& neighbors,
                                  const std::vector<double>& weights) {
   std::vector<std::size_t> order(neighbors.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return neighbors[a] < neighbors[b]; });
+  std::ranges::sort(order,
+                    [&](std::size_t a, std::size_t b) { return neighbors[a] < neighbors[b]; });
   std::vector<double> sorted;
   for (const std::size_t k : order) sorted.push_back(weights[k]);
   return sorted;
@@ -126,8 +126,8 @@ void check_sums(const std::string& name, const Lists& in,
     }
   }
   const auto off = [](double sum) { return std::abs(sum - 1) > sum_tolerance; };
-  const auto row = std::find_if(rows.begin(), rows.end(), off);
-  if (row == rows.end() || std::none_of(columns.begin(), columns.end(), off)) return;
+  const auto row = std::ranges::find_if(rows, off);
+  if (row == rows.end() || std::ranges::none_of(columns, off)) return;
   fail(ErrorKind::topology,
        "Topology {}: worker {}'s weights, its own included, sum to {:.6g}, required 1 (or every "
        "column 1, for push-sum); change one of them by {:.6g} or leave all self weights out",
@@ -306,7 +306,7 @@ std::vector<std::vector<int>> living_parts(const Schedule& schedule, const std::
   for (const int worker : dead) lives[static_cast<std::size_t>(worker)] = false;
   std::vector<int> parent(static_cast<std::size_t>(workers));
   std::iota(parent.begin(), parent.end(), 0);
-  auto left = std::count(lives.begin(), lives.end(), true);  // parts
+  auto left = std::ranges::count(lives, true);  // parts
   const std::int64_t rounds = rounds_with_all_edges(schedule);
   for (std::int64_t round = 0; round < rounds && left > 1; ++round) {
     const Topology topology = schedule.at(round);
@@ -328,8 +328,7 @@ std::vector<std::vector<int>> living_parts(const Schedule& schedule, const std::
   for (auto& part : by_root) {
     if (!part.empty()) parts.push_back(std::move(part));
   }
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  std::ranges::stable_sort(parts, [](const auto& a, const auto& b) { return a.size() > b.size(); });
   return parts;
 }
 

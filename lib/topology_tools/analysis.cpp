@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "mixing/rows.hpp"
+#include "topology/stencil_graph.hpp"
 #include "topology_tools/eigen.hpp"
 
 namespace fast {
@@ -39,7 +40,7 @@ struct Adjacency {
         const std::vector<int> readers = topology.out_neighbors(i);
         all.insert(all.end(), readers.begin(), readers.end());
       }
-      std::sort(all.begin(), all.end());
+      std::ranges::sort(all);
       all.erase(std::unique(all.begin(), all.end()), all.end());
       to.insert(to.end(), all.begin(), all.end());
       first.push_back(static_cast<int>(to.size()));
@@ -54,7 +55,7 @@ class Search {
 
   /// Hops from `start` to the farthest worker, and which that is.
   std::pair<int, int> farthest(int start) {
-    std::fill(hops_.begin(), hops_.end(), -1);
+    std::ranges::fill(hops_, -1);
     std::size_t begin = 0, end = 0;
     hops_[start] = 0;
     queue_[end++] = start;
@@ -167,7 +168,7 @@ void set_spectrum(const Schedule& schedule, WeightRule rule, bool lazy, Analysis
 int rounds_to_exact_average(const Schedule& schedule, WeightRule rule, bool lazy) {
   Vector x(static_cast<std::size_t>(schedule.workers()));
   Rng rng(1);
-  std::generate(x.begin(), x.end(), [&] { return rng.normal(); });
+  std::ranges::generate(x, [&] { return rng.normal(); });
   const double start = distance_from_mean(x), center = mean(x);
   int rounds = 0;
   while (rounds < schedule.period() &&
@@ -182,7 +183,7 @@ std::optional<double> measured_rounds(const Schedule& schedule, WeightRule rule,
                                       double edges_a_round) {
   Vector x(static_cast<std::size_t>(schedule.workers()));
   Rng rng(1);
-  std::generate(x.begin(), x.end(), [&] { return rng.normal(); });
+  std::ranges::generate(x, [&] { return rng.normal(); });
   const double start = distance_from_mean(x);
   if (start == 0) return 0;
   const double most = std::min<double>(most_measured_rounds, most_reads / edges_a_round);
@@ -268,7 +269,7 @@ std::vector<double> consensus_curve(const Schedule& schedule, int rounds, Weight
                                     bool lazy, std::uint64_t seed) {
   Vector x(static_cast<std::size_t>(schedule.workers()));
   Rng rng(seed);
-  std::generate(x.begin(), x.end(), [&] { return rng.normal(); });
+  std::ranges::generate(x, [&] { return rng.normal(); });
   const double start = distance_from_mean(x);
   std::vector<double> curve = {1};
   for (int t = 0; t < rounds; ++t) {

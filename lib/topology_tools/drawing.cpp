@@ -8,6 +8,9 @@
 #include <fast/topology/stencil.hpp>
 #include <numbers>
 
+#include "topology/hosts.hpp"
+#include "topology/stencil_graph.hpp"
+
 namespace fast {
 namespace {
 
@@ -105,7 +108,7 @@ Layout as_tree(const Topology& topology, const std::vector<int>& depth) {
   tree.layout.at.resize(depth.size());
   tree.put(0);
   tree.layout.width = std::max(1.0, tree.next - 1);
-  tree.layout.height = 1.2 * *std::max_element(depth.begin(), depth.end());
+  tree.layout.height = 1.2 * *std::ranges::max_element(depth);
   return std::move(tree.layout);
 }
 
@@ -134,7 +137,7 @@ Layout layout_of(const Topology& topology) {
     }
   }
   const std::vector<int> depth = depths(topology);
-  const int deepest = depth.empty() ? 0 : *std::max_element(depth.begin(), depth.end());
+  const int deepest = depth.empty() ? 0 : *std::ranges::max_element(depth);
   if (!depth.empty() && workers > 3 && deepest < workers / 2) return as_tree(topology, depth);
   return on_circle(workers, -1);
 }

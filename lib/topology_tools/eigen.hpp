@@ -1,7 +1,6 @@
 // The linear algebra behind the analysis; the one file that sees Eigen and Spectra is eigen.cpp.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "mixing/rows.hpp"

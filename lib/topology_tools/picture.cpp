@@ -35,7 +35,7 @@ class Panel {
     }
     const std::vector<int> read = topology_.in_neighbors(0);
     for (int i = 0; i < topology_.workers(); ++i) {
-      const bool is_read = std::binary_search(read.begin(), read.end(), i);
+      const bool is_read = std::ranges::binary_search(read, i);
       node(i, i == 0 ? accent : is_read ? read_color : node_color, is_read ? ink : "white");
     }
     return std::move(body_);
@@ -44,7 +44,7 @@ class Panel {
  private:
   bool reads(int worker, int other) const {
     const std::vector<int> read = topology_.in_neighbors(worker);
-    return std::binary_search(read.begin(), read.end(), other);
+    return std::ranges::binary_search(read, other);
   }
 
   Point pixel(Point at) const { return {origin_.x + unit_ * at.x, origin_.y + unit_ * at.y}; }
@@ -129,7 +129,7 @@ std::string dot_edges(const Topology& topology, std::int64_t round) {
     text += fmt::format("    r{0}w{1} [label=\"{1}\"];\n", round, i);
     for (const int j : topology.in_neighbors(i)) {
       const std::vector<int> back = topology.in_neighbors(j);
-      const bool two_way = std::binary_search(back.begin(), back.end(), i);
+      const bool two_way = std::ranges::binary_search(back, i);
       if (two_way && j > i) continue;
       text +=
           fmt::format("    r{0}w{1} -> r{0}w{2}{3};\n", round, j, i, two_way ? " [dir=none]" : "");

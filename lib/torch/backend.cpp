@@ -49,9 +49,8 @@ std::vector<at::Tensor> trained_parameters_of(const ::torch::nn::Module& module)
 
 /// Of parameters in a row: their size, where all are of one type.
 std::size_t alignment(const std::vector<TensorView>& views) {
-  const bool same = std::all_of(views.begin(), views.end(), [&](const TensorView& view) {
-    return view.dtype == views.front().dtype;
-  });
+  const bool same = std::ranges::all_of(
+      views, [&](const TensorView& view) { return view.dtype == views.front().dtype; });
   return same ? 1 : sizeof(double);
 }
 

@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <fast/core/tensor_view.hpp>
-#include <map>
 #include <utility>
 #include <vector>
 

@@ -19,26 +19,11 @@ struct Part {
 };
 
 std::optional<DType> dtype_of_scalar(c10::ScalarType type) {
-  switch (type) {
-    case c10::ScalarType::Float:
-      return DType::f32;
-    case c10::ScalarType::Double:
-      return DType::f64;
-    case c10::ScalarType::BFloat16:
-      return DType::bf16;
-    case c10::ScalarType::Half:
-      return DType::f16;
-    case c10::ScalarType::Char:
-      return DType::i8;
-    case c10::ScalarType::Byte:
-      return DType::u8;
-    case c10::ScalarType::Int:
-      return DType::i32;
-    case c10::ScalarType::Long:
-      return DType::i64;
-    default:
-      return std::nullopt;
-  }
+  using enum c10::ScalarType;
+  constexpr c10::ScalarType types[] = {Float, Double, BFloat16, Half, Char, Byte, Int, Long};
+  const auto* found = std::ranges::find(types, type);  // in the order of DType
+  if (found == std::end(types)) return std::nullopt;
+  return static_cast<DType>(found - std::begin(types));
 }
 
 /// Sides in the order of memory where the tensor is dense, whatever its format; as they are with
@@ -52,8 +37,8 @@ void describe_memory(const at::Tensor& tensor, TensorView& view) {
     if (view.shape[d] > 1) places.push_back(d);
   }
   std::vector<std::size_t> order = places;
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return view.strides[a] > view.strides[b]; });
+  std::ranges::sort(
+      order, [&](std::size_t a, std::size_t b) { return view.strides[a] > view.strides[b]; });
   for (std::size_t k = 0; k < order.size(); ++k) view.shape[places[k]] = tensor.sizes()[order[k]];
   view.strides.clear();
 }
@@ -136,7 +121,7 @@ class Block {
       tensors[storage].insert(part->tensor.unsafeGetTensorImpl());
       ++copies[storage];
     }
-    return std::any_of(parts_.begin(), parts_.end(), [&](const Part* part) {
+    return std::ranges::any_of(parts_, [&](const Part* part) {
       const auto& storage = part->tensor.storage();
       const void* key = storage.unsafeGetStorageImpl();
       return static_cast<std::size_t>(storage.use_count()) > tensors[key].size() + copies[key];
@@ -171,8 +156,8 @@ struct Replica::Impl {
       part.place = part.tensor.data_ptr();
       views.push_back(fast::torch::view_of(part));
     }
-    const bool away = std::any_of(parts.begin(), parts.end(),
-                                  [](const Part& part) { return !part.tensor.is_cpu(); });
+    const bool away =
+        std::ranges::any_of(parts, [](const Part& part) { return !part.tensor.is_cpu(); });
     if (options.mirror || away) mirror();
     find_frozen();
   }

@@ -1,4 +1,4 @@
-#include <fast/train/metrics.hpp>
+#include "train/metrics.hpp"
 
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -12,7 +12,6 @@
 #include <optional>
 #include <queue>
 
-#include "core/host.hpp"
 #include "core/whole_file.hpp"
 #include "train/checkpoint/run_directories.hpp"
 
@@ -135,7 +134,7 @@ std::vector<std::filesystem::path> metrics_files(const std::filesystem::path& di
     const bool is_ours = is_metrics_name(entry.path().filename().string());
     if (is_ours && entry.is_regular_file(problem)) files.push_back(entry.path());
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 

@@ -50,8 +50,8 @@ Row placement_row(const Placement& placement) {
 std::string share_of_devices(const std::vector<std::string>& devices) {
   std::vector<std::pair<std::string, int>> counts;
   for (const std::string& device : devices) {
-    const auto found = std::find_if(counts.begin(), counts.end(),
-                                    [&](const auto& count) { return count.first == device; });
+    const auto found =
+        std::ranges::find_if(counts, [&](const auto& count) { return count.first == device; });
     if (found != counts.end())
       ++found->second;
     else

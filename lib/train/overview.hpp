@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fast/mixing/weights.hpp>
-#include <fast/topology/placement.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +9,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "topology/placement.hpp"
 
 namespace fast::train {
 

@@ -1,3 +1,5 @@
+#include "train/progress.hpp"
+
 #include <fmt/core.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -6,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fast/train/progress.hpp>
 
 #include "core/message.hpp"
 

@@ -16,31 +16,13 @@
 #include <utility>
 #include <vector>
 
+#include "core/descriptor.hpp"
 #include "data/packed.hpp"
 
 namespace fast::train {
 namespace {
 
 constexpr std::size_t token_bytes = 16;
-
-/// A file descriptor, closed at the end.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  bool open() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
 
 /// A file's pages in this process's memory; empty when they cannot be mapped.
 std::span<std::byte> map(const Descriptor& file, std::size_t bytes, int protection) {
@@ -97,7 +79,8 @@ std::optional<Shared> share(const data::Splits& splits) {
   const std::size_t bytes = cache_line_bytes + data::packed_bytes(splits);
   Shared shared;
   shared.file = Descriptor(memfd_create("fast-data", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!shared.file.open() || posix_fallocate(shared.file.get(), 0, static_cast<off_t>(bytes)) != 0)
+  if (!shared.file.is_open() ||
+      posix_fallocate(shared.file.get(), 0, static_cast<off_t>(bytes)) != 0)
     return std::nullopt;
   const std::string token = new_token();
   {
@@ -121,7 +104,7 @@ std::optional<data::Splits> take(const Offer& offer) {
   const std::string path = fmt::format("/proc/{}/fd/{}", offer.process, offer.fd);
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat found {};
-  if (!file.open() || fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode) ||
+  if (!file.is_open() || fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode) ||
       found.st_size != static_cast<off_t>(offer.bytes)) {
     return std::nullopt;
   }

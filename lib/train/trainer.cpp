@@ -4,7 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "core/contains.hpp"
 #include "exchange/open_coordinator.hpp"
+#include "membership/peer_state.hpp"
 #include "membership/rank_map.hpp"
 #include "membership/run_agreement.hpp"
 #include "train/run/final_model.hpp"
@@ -39,10 +41,8 @@ std::shared_ptr<Observer> add_observer(RunPlan& plan) {
 
 RunLog::Beginning beginning_of(const RunPlan& plan, bool is_spare) {
   if (!is_spare) return RunLog::Beginning::founds;
-  const auto is_in = [seat = plan.group.rank()](const std::vector<int>& seats) {
-    return std::find(seats.begin(), seats.end(), seat) != seats.end();
-  };
-  const bool joins = is_in(plan.group.joined()) && !is_in(plan.group.replaced());
+  const bool joins = contains(plan.group.joined(), plan.group.rank()) &&
+                     !contains(plan.group.replaced(), plan.group.rank());
   return joins ? RunLog::Beginning::joins : RunLog::Beginning::on_seat;
 }
 
@@ -94,7 +94,7 @@ void note_predecessor(const RunPlan& plan, const WorkerStats& stats, const Train
   const std::int64_t again = std::max<std::int64_t>(0, -left_out) +
                              (left_out <= 0 || can_make_up ? under_way : 0) +
                              std::min(left_before, under_way);
-  plan.members->records().set_work(
+  plan.members->map().records().set_work(
       {.repeated = static_cast<std::uint64_t>(again) * plan.options.batch_size});
 }
 
@@ -121,7 +121,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
   RunAgreement agreement(plan.coordinator, exchange::rank_map_of(plan.group, plan.coordinator),
                          agreement_options(plan.options));
   Replica replica(plan, backend, [&](int neighbor, std::int64_t round) {
-    if (batches) batches->note_missed(neighbor, round);
+    if (batches) batches->parts().note_missed(neighbor, round);
   });
   if (!plan.group.has_seat()) return {};
   std::shared_ptr<Observer> of_seat;  ///< its Worker was made without it
@@ -157,7 +157,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
       TrainingLoop(plan, *batches, replica, best, balancer, checkpoint, log, more_workers).run();
   if (figures.left) {
     log.leave(figures.seconds);
-    agreement.spread_news();
+    plan.coordinator->spread_news();
   }
   if (figures.left || !plan.group.has_seat()) {
     plan.group.disable_collectives();

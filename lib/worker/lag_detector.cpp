@@ -52,8 +52,8 @@ bool LagDetector::keeps_up(const std::vector<Arrival>& arrivals) {
   const auto behind = [this] { return furthest_neighbor() - worker_.progress.combinations; };
   if (worker_.setting.exact()) {
     const auto any = [&](Arrival::State state) {
-      return std::any_of(arrivals.begin(), arrivals.end(),
-                         [state](const Arrival& arrival) { return arrival.state == state; });
+      return std::ranges::any_of(
+          arrivals, [state](const Arrival& arrival) { return arrival.state == state; });
     };
     const bool left_behind = any(Arrival::State::missed) && !any(Arrival::State::present);
     return !left_behind || behind() <= usual_lead;

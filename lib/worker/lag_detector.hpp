@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "exchange/peers.hpp"
 #include "worker/context.hpp"
 #include "worker/round_plan.hpp"
 

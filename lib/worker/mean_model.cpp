@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "combine/model_memory.hpp"
+#include "core/contains.hpp"
 #include "exchange/group_impl.hpp"
 #include "membership/liveness.hpp"
 #include "worker/context.hpp"
@@ -19,10 +20,6 @@ namespace {
 /// Smaller models are read directly: a part would be less than what an access costs.
 constexpr std::size_t least_bytes = 4096;
 constexpr auto look_again = std::chrono::milliseconds(1);
-
-bool contains(const std::vector<int>& sorted, int worker) {
-  return std::binary_search(sorted.begin(), sorted.end(), worker);
-}
 
 }  // namespace
 
@@ -123,7 +120,7 @@ void Reduction::complete(const std::vector<int>& missing) {
     const auto shown = await(other, Stage::known);
     if (!shown || shown->stage != Stage::whole) continue;
     const bool is_complete =
-        std::all_of(missing.begin(), missing.end(), [&](int part) { return fetch(part, other); });
+        std::ranges::all_of(missing, [&](int part) { return fetch(part, other); });
     if (is_complete) return finish(Stage::whole, shown->all);
   }
   for (const int part : missing) compute(part);
@@ -146,12 +143,12 @@ void Reduction::finish(Stage stage, std::optional<Reduced::Figures> all) {
 bool Reduction::is_gone(int worker) const {
   const std::vector<int> died = worker_.setting.group.died();
   return peers_->peer(worker).status == WorkerStatus::failed || peers_->is_suspect(worker) ||
-         std::find(died.begin(), died.end(), worker) != died.end();
+         contains(died, worker);
 }
 
 /// Nothing if the worker is gone.
 std::optional<Reduced> Reduction::await(int worker, Stage stage) {
-  if (!contains(workers_, worker)) return std::nullopt;
+  if (!std::ranges::binary_search(workers_, worker)) return std::nullopt;
   const auto own = [&] { return peers_->peer(worker_.rank()); };
   membership::ProgressDeadline deadline(worker_.options().deadline, own());
   for (;;) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "exchange/peers.hpp"
 #include "worker/context.hpp"
 #include "worker/model_reader.hpp"
 #include "worker/publisher.hpp"

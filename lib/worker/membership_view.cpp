@@ -87,9 +87,8 @@ void MembershipView::warn_of_parts() const {
   const int rank = setting_.group.rank();
   const std::vector<int> gone = this->gone();
   const auto parts = living_parts(plan_.schedule(), gone);
-  const bool speaks = std::any_of(parts.begin(), parts.end(), [&](const std::vector<int>& part) {
-    return part.front() == rank;
-  });
+  const bool speaks = std::ranges::any_of(
+      parts, [&](const std::vector<int>& part) { return part.front() == rank; });
   if (parts.size() < 2 || !speaks || !setting_.options.log) return;
   setting_.options.log(
       LogLevel::warning,
@@ -127,7 +126,7 @@ void MembershipView::await_finish() {
     if (peer.status == WorkerStatus::left) left_.push_back(worker);
     if (has_ended(peer.status)) return true;
     const PeerState now = own();
-    const bool is_known = std::binary_search(known.begin(), known.end(), worker);
+    const bool is_known = std::ranges::binary_search(known, worker);
     const bool in_time =
         now.heartbeat - began <= membership::beats_in(peers_->suspect_after(worker));
     const bool lost = peers_->is_suspect(worker) && (is_known || !in_time);
@@ -146,8 +145,8 @@ void MembershipView::await_finish() {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
-  std::sort(lost_.begin(), lost_.end());
-  std::sort(left_.begin(), left_.end());
+  std::ranges::sort(lost_);
+  std::ranges::sort(left_);
 }
 
 std::vector<int> MembershipView::own_part(bool at_end) const {
@@ -155,15 +154,13 @@ std::vector<int> MembershipView::own_part(bool at_end) const {
   if (!at_end || gone().empty()) {
     std::vector<int> all(static_cast<std::size_t>(setting_.group.size()));
     std::iota(all.begin(), all.end(), 0);
-    std::erase_if(all, [&](int w) {
-      return std::binary_search(left_.begin(), left_.end(), w) || !has_begun(w);
-    });
+    std::erase_if(all,
+                  [&](int w) { return std::ranges::binary_search(left_, w) || !has_begun(w); });
     return all;
   }
   const auto parts = living_parts(plan_.schedule(), gone());
-  const auto own = std::find_if(parts.begin(), parts.end(), [&](const std::vector<int>& part) {
-    return std::binary_search(part.begin(), part.end(), rank);
-  });
+  const auto own = std::ranges::find_if(
+      parts, [&](const std::vector<int>& part) { return std::ranges::binary_search(part, rank); });
   return own == parts.end() ? std::vector<int>{rank} : *own;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "exchange/peers.hpp"
 #include "worker/context.hpp"
 #include "worker/round_plan.hpp"
 

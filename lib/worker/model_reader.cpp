@@ -7,6 +7,7 @@
 #include <fast/mixing/kernels.hpp>
 
 #include "codec/block.hpp"
+#include "core/floating.hpp"
 
 namespace fast::worker {
 
@@ -56,22 +57,15 @@ void ReplicaSums::add(const std::byte* values) {
   std::size_t at = 0;
   for (const ElementBlock& block : blocks_) {
     const std::byte* from = values + (block.offset_bytes - blocks_.front().offset_bytes);
-    switch (block.dtype) {
-      case DType::f32:
-        add(reinterpret_cast<const float*>(from), block, at);
-        break;
-      case DType::f64:
-        add(reinterpret_cast<const double*>(from), block, at);
-        break;
-      case DType::bf16:
-        codec::widen(widened_.data(), reinterpret_cast<const BFloat16*>(from), block.element_count);
+    with_floating(block.dtype, [&]<class T>(T) {
+      const T* elements = reinterpret_cast<const T*>(from);
+      if constexpr (sizeof(T) == sizeof(BFloat16)) {
+        codec::widen(widened_.data(), elements, block.element_count);
         add(widened_.data(), block, at);
-        break;
-      default:
-        codec::widen(widened_.data(), reinterpret_cast<const Float16*>(from), block.element_count);
-        add(widened_.data(), block, at);
-        break;
-    }
+      } else {
+        add(elements, block, at);
+      }
+    });
     at += block.element_count;
   }
 }
@@ -90,18 +84,14 @@ void ReplicaSums::store_mean(std::byte* to) const {
   for (const ElementBlock& block : blocks_) {
     std::byte* at = to + (block.offset_bytes - blocks_.front().offset_bytes);
     const std::size_t count = block.element_count;
-    if (block.dtype == DType::f64) {
-      mixing::divide(reinterpret_cast<double*>(at), sums, count_, count);
-    } else if (block.dtype == DType::f32) {
-      mixing::divide(reinterpret_cast<float*>(at), sums, count_, count);
-    } else {
-      mixing::divide(widened_.data(), sums, count_, count);
-      if (block.dtype == DType::bf16) {
-        codec::narrow(reinterpret_cast<BFloat16*>(at), widened_.data(), count);
+    with_floating(block.dtype, [&]<class T>(T) {
+      if constexpr (sizeof(T) == sizeof(BFloat16)) {
+        mixing::divide(widened_.data(), sums, count_, count);
+        codec::narrow(reinterpret_cast<T*>(at), widened_.data(), count);
       } else {
-        codec::narrow(reinterpret_cast<Float16*>(at), widened_.data(), count);
+        mixing::divide(reinterpret_cast<T*>(at), sums, count_, count);
       }
-    }
+    });
     sums += count;
   }
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "combine/mixer.hpp"
+#include "exchange/peers.hpp"
 
 namespace fast::worker {
 

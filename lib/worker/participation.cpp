@@ -41,7 +41,7 @@ void Participation::leave() {
   peers_->announce(WorkerStatus::left);
   mpi::notify_launcher(mpi::LauncherNote::lost_seat);
   departed_ = ended_ = true;
-  if (members_) members_->spread_news();
+  if (members_) members_->coordinator()->spread_news();
 }
 
 bool Participation::abandon() noexcept {

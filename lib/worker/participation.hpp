@@ -2,9 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
+#include "exchange/peers.hpp"
 #include "membership/members.hpp"
 #include "worker/context.hpp"
 #include "worker/publisher.hpp"

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "exchange/peers.hpp"
 #include "membership/seat_assignment.hpp"
 #include "worker/context.hpp"
 #include "worker/lag_detector.hpp"

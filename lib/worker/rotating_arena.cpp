@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/worker/rotating_arena.hpp>
 

@@ -43,7 +43,7 @@ NeighborMemory::Changes NeighborMemory::note(const std::vector<Arrival>& arrival
   }
   if (!worker_.setting.traits.topology.divides()) return changes;
   for (const int reader : edges.destinations) {
-    if (std::binary_search(edges.sources.begin(), edges.sources.end(), reader)) continue;
+    if (std::ranges::binary_search(edges.sources, reader)) continue;
     const Arrival::State state = worker_.exchange.look(reader, worker_.progress.combinations);
     const bool there = state == Arrival::State::present;
     const auto rank = there ? std::optional(rank_of(reader)) : std::nullopt;
@@ -149,7 +149,7 @@ class ExactCombiner final : public Combiner {
       if (restarts) near.self_weight = 0;  // this worker's own message is of the epoch before
       worker_.mixer.combine(near, now, fused ? &next : nullptr);
     }
-    return std::all_of(arrivals.begin(), arrivals.end(), [&](const Arrival& arrival) {
+    return std::ranges::all_of(arrivals, [&](const Arrival& arrival) {
       return !is_present(arrival) || worker_.exchange.is_intact(arrival);
     });
   }
@@ -228,8 +228,8 @@ std::unique_ptr<Combiner> make_combiner(const Context& context) {
 namespace {
 
 bool any_arriving(const std::vector<Arrival>& arrivals) {
-  return std::any_of(arrivals.begin(), arrivals.end(),
-                     [](const Arrival& arrival) { return arrival.arriving != 0; });
+  return std::ranges::any_of(arrivals,
+                             [](const Arrival& arrival) { return arrival.arriving != 0; });
 }
 
 }  // namespace
@@ -286,8 +286,7 @@ std::vector<Arrival> Round::fetch(std::int64_t round, bool early) {
 
 bool Round::combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                     const algorithm::RoundInfo& info) {
-  const bool all_there =
-      worker_.setting.exact() && std::all_of(arrivals.begin(), arrivals.end(), is_present);
+  const bool all_there = worker_.setting.exact() && std::ranges::all_of(arrivals, is_present);
   if (!all_there && !lag_.keeps_up(arrivals)) return false;
   return combiner_->combine(arrivals, round, info);
 }

@@ -61,8 +61,7 @@ class Combiner {
                        const algorithm::RoundInfo& info) = 0;
   /// In the coming round, rules that remember neighbors are in that epoch or in a newer one.
   void begin_epoch(double epoch) { least_epoch_ = epoch; }
-  /// See NeighborMemory.
-  void leave_out_rounds() { memory_.leave_out_rounds(); }
+  NeighborMemory& memory() { return memory_; }
 
  protected:
   explicit Combiner(const Context& context) : worker_(context), memory_(context) {}
@@ -89,10 +88,7 @@ class Round {
   /// After it. Blocks for neighbors. False when they have gone on without this worker: the round
   /// was not made.
   bool run(const algorithm::RoundInfo& info);
-  /// See Combiner::begin_epoch().
-  void begin_epoch(double epoch) { combiner_->begin_epoch(epoch); }
-  /// See NeighborMemory.
-  void leave_out_rounds() { combiner_->leave_out_rounds(); }
+  Combiner& combiner() { return *combiner_; }
 
  private:
   bool combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,

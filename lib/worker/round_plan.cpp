@@ -4,6 +4,8 @@
 #include <fast/core/error.hpp>
 #include <fast/topology/graphs.hpp>
 
+#include "topology/hosts.hpp"
+
 namespace fast::worker {
 namespace {
 constexpr std::size_t most_remembered = 1024;
@@ -54,7 +56,7 @@ std::shared_ptr<const RoundPlan::Round> RoundPlan::make(std::int64_t combination
   if (!passes_mass_) return round;
   for (const int reader : round->edges.destinations) {
     const MixingRow row = mixing_row(topology, reader, now.rule, now.lazy);
-    const auto self = std::lower_bound(row.neighbors.begin(), row.neighbors.end(), worker_);
+    const auto self = std::ranges::lower_bound(row.neighbors, worker_);
     round->shares.push_back(row.weights[static_cast<std::size_t>(self - row.neighbors.begin())]);
   }
   return round;

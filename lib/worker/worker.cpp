@@ -22,8 +22,7 @@ constexpr auto resuming = "Worker: resuming";
 
 std::size_t block_elements(const Group& group) {
   const std::vector<int> hosts = group.hosts();
-  const bool is_one =
-      std::all_of(hosts.begin(), hosts.end(), [&](int host) { return host == hosts.front(); });
+  const bool is_one = std::ranges::all_of(hosts, [&](int host) { return host == hosts.front(); });
   return is_one ? ModelReader::on_host : ModelReader::between_hosts;
 }
 
@@ -164,7 +163,7 @@ void Worker::Impl::enter(const std::optional<membership::SeatOffer>& offer) {
   }
   // The run may have grown since this spare was offered its seat.
   entered = entry.take_seat(*offer, [this](std::int64_t rounds) { return growth.begin(rounds); });
-  if (entry.replaces()) round.leave_out_rounds();
+  if (entry.replaces()) round.combiner().memory().leave_out_rounds();
 }
 
 /// Collective, if the rule averages over all workers.
@@ -235,7 +234,7 @@ void Worker::Impl::end_round(const StepOptions& options) {
 void Worker::Impl::grow() {
   if (!setting.traits.memory.remembers_neighbors) return;
   const int growths = progress.earlier_growths + setting.members->map().entered();
-  round.begin_epoch(worker::epoch_of_growth(growths));
+  round.combiner().begin_epoch(worker::epoch_of_growth(growths));
 }
 
 void Worker::Impl::combine(const algorithm::RoundInfo& info) {
@@ -254,7 +253,7 @@ void Worker::Impl::rejoin() {
     growth.prepare(rounds);
     return setting.members ? setting.members->map().entered() : 0;
   });
-  round.leave_out_rounds();
+  round.combiner().memory().leave_out_rounds();
 }
 
 void Worker::Impl::republish() {
@@ -273,7 +272,7 @@ void Worker::Impl::republish() {
 /// Between rounds. Spares and growth tell rounds by combinations.
 void Worker::Impl::count_republished() {
   progress.republished = progress.combinations - progress.stats.rounds / setting.steps();
-  if (setting.members) setting.members->records().set_republished(progress.republished);
+  if (setting.members) setting.members->map().records().set_republished(progress.republished);
 }
 
 void Worker::Impl::set_schedule(const TopologyRule& rule) {
@@ -296,7 +295,7 @@ void Worker::Impl::set_schedule(const TopologyRule& rule) {
 /// On all workers between the same rounds. What they hold of each other is a sum with the weights
 /// of before.
 void Worker::Impl::reset_rule_state() {
-  if (setting.remembers_weights()) round.begin_epoch(mixer->scalars().epoch() + 1);
+  if (setting.remembers_weights()) round.combiner().begin_epoch(mixer->scalars().epoch() + 1);
 }
 
 void Worker::Impl::restore(const std::vector<TensorView>& saved) {
@@ -306,8 +305,8 @@ void Worker::Impl::restore(const std::vector<TensorView>& saved) {
   const bool fits = state.is_of_these_weights(saved);
   const auto others = setting.group.all_gather(
       fits ? "" : "other weights", Deadline(setting.options.deadline), worker::resuming);
-  const bool all_fit = std::all_of(others.begin(), others.end(),
-                                   [](const std::string& other) { return other.empty(); });
+  const bool all_fit =
+      std::ranges::all_of(others, [](const std::string& other) { return other.empty(); });
   if (all_fit) return;
   if (context.rank() == 0) {
     context.warn(

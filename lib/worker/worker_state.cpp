@@ -23,8 +23,7 @@ TensorView raw(std::string name, const std::byte* data, std::size_t size_bytes) 
 
 /// Null: no view has this name.
 const TensorView* by_name(const std::vector<TensorView>& saved, const std::string& name) {
-  const auto found = std::find_if(saved.begin(), saved.end(),
-                                  [&](const TensorView& view) { return view.name == name; });
+  const auto found = std::ranges::find(saved, name, &TensorView::name);
   return found == saved.end() ? nullptr : &*found;
 }
 
@@ -144,8 +143,8 @@ bool WorkerState::fits(const std::vector<TensorView>& saved) {
   if (traits.memory.remembers_neighbors || traits.messages.surveys || worker_.setting.sends_sums())
     return false;
   const std::vector<TensorView> state = worker_.mixer.state();
-  return std::all_of(state.begin(), state.end(),
-                     [&](const TensorView& own) { return is_like(by_name(saved, own.name), own); });
+  return std::ranges::all_of(
+      state, [&](const TensorView& own) { return is_like(by_name(saved, own.name), own); });
 }
 
 void WorkerState::take_rule_state(const std::vector<TensorView>& saved) {

@@ -11,6 +11,7 @@
 
 #include "cuda/device/region.hpp"
 #include "cuda/rounds.hpp"
+#include "exchange/peers.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

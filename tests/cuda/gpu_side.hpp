@@ -8,6 +8,7 @@
 
 #include "cuda/device/region.hpp"
 #include "cuda/rounds.hpp"
+#include "exchange/peers.hpp"
 
 namespace fast::testing {
 

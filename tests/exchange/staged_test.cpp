@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "exchange/device/staged.hpp"
+#include "exchange/peers.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;

@@ -90,7 +90,7 @@ TEST_CASE("a worker without a sign of life becomes a suspect, and is none when i
   CHECK_FALSE(heartbeats.first.is_suspect(1));
   Heartbeats::beat(heartbeats.first, 1);
   CHECK(heartbeats.first.is_suspect(1));
-  CHECK(heartbeats.first.silence(1) > suspect_after);
+  CHECK(heartbeats.first.detector().silence(1) > suspect_after);
   heartbeats.second.beat();
   CHECK_FALSE(heartbeats.first.is_suspect(1));
 }
@@ -219,12 +219,13 @@ TEST_CASE("a long message from a worker whose heartbeats stand behind it is wait
 TEST_CASE("an automatic threshold is 5 s until 50 gaps are known, and 1 s then") {
   Heartbeats heartbeats(automatic);
   heartbeats.beat_together(40);
-  CHECK(heartbeats.first.suspect_after(1) == seconds_of(beats_in(suspect_after_at_first)));
+  CHECK(heartbeats.first.detector().suspect_after(1) ==
+        seconds_of(beats_in(suspect_after_at_first)));
   CHECK(beats_until_suspect(heartbeats) == beats_in(suspect_after_at_first) + 1);
   heartbeats.beat_together(20);
-  CHECK(heartbeats.first.suspect_after(1) == seconds_of(usual_limit));
+  CHECK(heartbeats.first.detector().suspect_after(1) == seconds_of(usual_limit));
   CHECK(beats_until_suspect(heartbeats) == usual_limit + 1);
-  CHECK(heartbeats.first.silence(1) < Seconds(2));
+  CHECK(heartbeats.first.detector().silence(1) < Seconds(2));
 }
 
 TEST_CASE("workers that were all suspended do not suspect each other with an automatic threshold") {
@@ -236,7 +237,7 @@ TEST_CASE("workers that were all suspended do not suspect each other with an aut
     CHECK_FALSE(heartbeats.first.is_suspect(1));
     heartbeats.beat_together(150);
     CHECK_FALSE(heartbeats.second.is_suspect(0));
-    CHECK(heartbeats.first.suspect_after(1) == seconds_of(usual_limit));
+    CHECK(heartbeats.first.detector().suspect_after(1) == seconds_of(usual_limit));
   }
 }
 
@@ -276,7 +277,7 @@ TEST_CASE("heartbeats that become rare raise the threshold before they make a su
       CHECK_FALSE(heartbeats.first.is_suspect(1));
       heartbeats.second.beat();
     }
-    CHECK(heartbeats.first.suspect_after(1) == seconds_of(4 * gap + 1));
+    CHECK(heartbeats.first.detector().suspect_after(1) == seconds_of(4 * gap + 1));
   }
 }
 
@@ -293,9 +294,9 @@ TEST_CASE("parts of a message over a slow link have a threshold of their own") {
     }
     mirror.publish(message, message);
     heartbeats.beat_together(100);
-    CHECK(heartbeats.first.suspect_after(1) == seconds_of(usual_limit));
+    CHECK(heartbeats.first.detector().suspect_after(1) == seconds_of(usual_limit));
   }
   mirror.begin(10, 10);
   heartbeats.first.beat();
-  CHECK(heartbeats.first.suspect_after(1) == seconds_of(4 * 15 + 1));
+  CHECK(heartbeats.first.detector().suspect_after(1) == seconds_of(4 * 15 + 1));
 }

@@ -74,7 +74,7 @@ struct Hosts {
       coordinator->start();
     }
     for (int worker = 0; worker < 2; ++worker) {
-      at(worker).records().set_status(WorkerStatus::running);
+      at(worker).map().records().set_status(WorkerStatus::running);
       at(worker).growth().allow({});
       make(worker, 1);
     }
@@ -83,7 +83,7 @@ struct Hosts {
 
   /// So many rounds are made.
   RoundDecision make(int worker, std::int64_t rounds) {
-    at(worker).records().set_progress(rounds);
+    at(worker).map().records().set_progress(rounds);
     return at(worker).growth().take_turn(rounds, 1000, Seconds(30));
   }
   /// Returns its round, which all know.
@@ -112,7 +112,7 @@ TEST_CASE("who has joined is the same on all hosts, though some stop before the 
   REQUIRE(hosts.make(0, round) == RoundDecision::enter);
   hosts.at(0).growth().enter();
   for (int worker = 0; worker < 2; ++worker)
-    hosts.at(worker).records().set_status(WorkerStatus::finished);
+    hosts.at(worker).map().records().set_status(WorkerStatus::finished);
   CHECK(hosts.at(0).map().joined() == std::vector<int>{2});
   CHECK(hosts.at(1).map().joined().empty());
   std::atomic<bool> waits{false};

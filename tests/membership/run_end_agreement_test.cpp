@@ -60,12 +60,12 @@ TEST_CASE("a spare that leaves its seat before it begins is absent at once") {
     EndingRun run(group);
     const auto members = exchange::members_of(group);
     const auto meet = [&] { threads.barrier(Deadline(Seconds(30)), "meeting"); };
-    if (!joins) members->records().set_status(WorkerStatus::running);
+    if (!joins) members->map().records().set_status(WorkerStatus::running);
     if (group.rank() == 0) members->growth().request();
     if (joins && !(members->wait_for_seat([] {}) && members->take()))
       throw std::runtime_error("the spare has no seat");
     meet();
-    members->enter(1);
+    members->map().enter(1);
     if (!run.agreement.absent().empty()) throw std::runtime_error("a worker is absent");
     meet();
     if (joins) members->release();

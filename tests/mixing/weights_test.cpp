@@ -1,12 +1,12 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
-#include <fast/mixing/check.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology/stencil.hpp>
 
+#include "mixing/needs.hpp"
 #include "support/catch.hpp"
 #include "support/seed.hpp"
 

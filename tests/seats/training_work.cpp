@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <cstdio>
 
 #include <algorithm>
 #include <csignal>

@@ -96,7 +96,7 @@ TEST_CASE("the end cuts requests that wait to be computed when its patience is o
   while (running.service.metrics().text().find(waits) == std::string::npos) {
     std::this_thread::yield();
   }
-  CHECK(running.server->end(10ms, [&] { running.service.abandon(); }) == 1);
+  CHECK(running.server->end(10ms, [&] { running.service.batcher().abandon(); }) == 1);
 }
 
 TEST_CASE("a listener that is lost is reported, and the end is not kept by it") {

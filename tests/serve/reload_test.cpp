@@ -1,6 +1,5 @@
 // Models from files and directories, and what becomes of newer ones.
 #include <fast/core/error.hpp>
-#include <fast/train/checkpoint.hpp>
 #include <fstream>
 
 #include <sys/resource.h>
@@ -10,6 +9,7 @@
 #include "support/catch.hpp"
 #include "support/contents.hpp"
 #include "support/temporary_directory.hpp"
+#include "train/checkpoint/checkpoint.hpp"
 
 using namespace fast;
 using namespace fast::testing;

@@ -5,11 +5,11 @@
 #include <fast/simulation/workload.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/load.hpp>
-#include <fast/topology/placement.hpp>
 #include <fast/topology/stencil.hpp>
 #include <string>
 
 #include "support/catch.hpp"
+#include "topology/placement.hpp"
 
 using namespace fast;
 using namespace fast::simulation;

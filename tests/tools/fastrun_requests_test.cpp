@@ -68,7 +68,7 @@ TEST_CASE("growths are passed on by the first worker while spares are left") {
   for (int k = 0; k < 3; ++k) run.ask("grow");
   CHECK(run.sent == Texts{"grow 0", "grow 0"});
   CHECK(run.said.back().ends_with("no spare is left that could join"));
-  run.requests.answer(0, false);
+  run.requests.growths().answer(0, false);
   run.ask("grow");
   CHECK(run.sent.size() == 3);
 }

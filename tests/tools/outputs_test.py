@@ -1,8 +1,12 @@
 """A file that a program cannot write to its end leaves the one that was there, and no other file.
 
     outputs_test.py PROGRAM...
+
+The room that the disk has is drawn from a seed (FAST_TEST_SEED), FAST_OUTPUT_DRAWS times for each output.
 """
+import json
 import os
+import random
 import resource
 import signal
 import subprocess
@@ -10,6 +14,9 @@ import sys
 import tempfile
 
 DEADLINE_S = 120
+SEED = int(os.environ.get("FAST_TEST_SEED", random.randrange(1 << 30)))
+DRAWS = int(os.environ.get("FAST_OUTPUT_DRAWS", 1))
+draw = random.Random(SEED)
 failures = []
 
 
@@ -19,10 +26,15 @@ def check(title, holds, text=""):
         print("FAILED:", title, text)
 
 
-def full_disk():
-    """For preexec_fn: no file of the program grows beyond 20 bytes."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
+def disk_of(size):
+    """For preexec_fn: no file of the program grows beyond that size."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    return limit
+
+
+full_disk = disk_of(20)
 
 
 def run(command, **more):
@@ -32,7 +44,23 @@ def run(command, **more):
                           timeout=DEADLINE_S, **more)
 
 
+def checkpoints_fail(train, directory, model_bytes):
+    """A disk with room for the model, and not for a checkpoint, which has the optimizer's state too."""
+    for limit, status in ((model_bytes + 2000, 1), (1 << 24, 0)):
+        made = os.path.join(directory, f"run-{limit}")
+        summary = made + ".json"
+        done = run([*train, "--momentum", "0.9", "--checkpoint-every", "4", "--out", made, "--summary-json", summary], preexec_fn=disk_of(limit))
+        check(f"checkpoints and {limit} bytes: status", done.returncode == status, f"{done.returncode}: {done.stdout}")
+        check(f"checkpoints and {limit} bytes: the model", os.path.exists(os.path.join(made, "mean-model.safetensors")), done.stdout)
+        with open(summary) as file:
+            unsaved = json.load(file)["unsaved"]
+        check(f"checkpoints and {limit} bytes: the summary", unsaved.startswith("the last checkpoint: ") == bool(status), unsaved)
+        if status:
+            check(f"checkpoints and {limit} bytes: the message", "error: not saved: the last checkpoint: " in done.stdout, done.stdout)
+
+
 def main():
+    print("seed", SEED)
     program = {os.path.basename(path): path for path in sys.argv[1:]}
     with tempfile.TemporaryDirectory() as directory:
         made = os.path.join(directory, "run")
@@ -70,6 +98,14 @@ def main():
             check(title + ": nothing else", os.listdir(folder) == [os.path.basename(path)], str(os.listdir(folder)))
             done = run([*command, path])
             check(title + ": with room", done.returncode == 0 and os.path.getsize(path) > 20, done.stdout)
+            for _ in range(DRAWS):
+                with open(path, "rb") as file:
+                    whole = file.read()
+                room = draw.randrange(len(whole) // 2)  # the next output may be a little smaller
+                done = run([*command, path], preexec_fn=disk_of(room))
+                with open(path, "rb") as file:
+                    check(f"{title}, room {room}: as before", done.returncode == 1 and file.read() == whole, f"{done.returncode}: {done.stdout}")
+        checkpoints_fail(train[:-3], directory, os.path.getsize(model))
         folder = os.path.join(directory, "packed")
         done = run([program["fast-data"], "convert", table, "--target", "kind", folder], preexec_fn=full_disk)
         check("fast-data convert: status", done.returncode == 1, done.stdout)

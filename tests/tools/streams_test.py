@@ -5,6 +5,7 @@
 import fcntl
 import os
 import pty
+import random
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import tempfile
 import time
 
 DEADLINE_S = 120
+SEED = int(os.environ.get("FAST_TEST_SEED", random.randrange(1 << 30)))
+draw = random.Random(SEED)
 failures = []
 
 
@@ -65,7 +68,7 @@ def trains_without_stderr(program, directory):
         process = subprocess.Popen(train(program, out, "--progress", style), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, **streams)
         if after_start:
-            time.sleep(0.5)
+            time.sleep(draw.uniform(0, 1))  # in the start, in an epoch, at the end
             after_start()
         found = process.wait(DEADLINE_S)
         check(f"stderr: {title}, {style}", found == 0 and has_model(out), f"status {found}")
@@ -164,6 +167,7 @@ def heeds_sigterm(fastrun, train_program, directory):
 
 
 def main():
+    print("seed", SEED)
     fastrun, train_program, *programs = sys.argv[1:]
     with tempfile.TemporaryDirectory() as directory:
         trains_without_stderr(train_program, directory)

@@ -7,6 +7,7 @@
 #include "support/catch.hpp"
 #include "support/seed.hpp"
 #include "topology/graph_checks.hpp"
+#include "topology/stencil_graph.hpp"
 
 using namespace fast;
 using Catch::Matchers::Contains;

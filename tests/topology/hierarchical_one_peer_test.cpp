@@ -12,6 +12,7 @@
 #include "support/catch.hpp"
 #include "support/seed.hpp"
 #include "topology/graph_checks.hpp"
+#include "topology/hosts.hpp"
 
 using namespace fast;
 using Catch::Matchers::Contains;

@@ -1,11 +1,12 @@
 #include <fast/core/error.hpp>
 #include <fast/topology/graphs.hpp>
-#include <fast/topology/placement.hpp>
 #include <fast/topology/stencil.hpp>
 #include <numeric>
 
 #include "support/catch.hpp"
 #include "topology/graph_checks.hpp"
+#include "topology/hosts.hpp"
+#include "topology/placement.hpp"
 
 using namespace fast;
 using Catch::Matchers::Contains;

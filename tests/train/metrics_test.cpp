@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <fast/core/error.hpp>
-#include <fast/train/metrics.hpp>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "support/catch.hpp"
 #include "support/contents.hpp"
 #include "support/temporary_directory.hpp"
+#include "train/metrics.hpp"
 
 using namespace fast;
 using train::Metric;

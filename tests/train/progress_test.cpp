@@ -2,11 +2,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fast/train/progress.hpp>
 #include <limits>
 #include <memory>
 
 #include "support/catch.hpp"
+#include "train/progress.hpp"
 
 using namespace fast::train;
 using Catch::Matchers::StartsWith;

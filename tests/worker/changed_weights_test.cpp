@@ -3,7 +3,6 @@
 // come to the mean of the first weights.
 #include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
-#include <fast/topology/placement.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
 
@@ -13,6 +12,7 @@
 
 #include "support/catch.hpp"
 #include "support/seed.hpp"
+#include "topology/placement.hpp"
 #include "worker/quick.hpp"
 
 using namespace fast;

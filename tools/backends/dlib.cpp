@@ -1,7 +1,6 @@
 #include <fast/dlib/backend.hpp>
 
 #include <fast/nn/network.hpp>
-#include <unordered_map>
 
 #include "backends/backends.hpp"
 #include "backends/registry.hpp"
@@ -29,7 +28,7 @@ void initialize(const nn::ModelSpec& spec, std::uint64_t seed, std::vector<Tenso
   require(2 * layers.size() == from.size(), ErrorKind::internal,
           "dlib: {} layers for {} tensors of {}", layers.size(), from.size(), spec.name);
   // dlib's layers are visited from the outputs to the inputs
-  std::reverse(layers.begin(), layers.end());
+  std::ranges::reverse(layers);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const TensorView &weights = from[2 * i], &biases = from[2 * i + 1];
     require(layers[i].element_count() == weights.element_count() + biases.element_count(),

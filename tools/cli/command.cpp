@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "core/contains.hpp"
 #include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/text.hpp"
@@ -69,8 +70,7 @@ Argument argument_of(CLI::Option& option) {
 
 /// In the order of the groups' first options; those that all programs have are last.
 Section& section_of(Program& program, const Command& command, const std::string& group) {
-  const auto found = std::find_if(program.sections.begin(), program.sections.end(),
-                                  [&](const Section& each) { return each.title == group; });
+  const auto found = std::ranges::find(program.sections, group, &Section::title);
   if (found != program.sections.end()) return *found;
   program.sections.push_back({group, group, {}, command.example_of(group)});
   return program.sections.back();
@@ -119,8 +119,8 @@ std::string Command::example_of(const std::string& group) const {
 }
 
 Command& Command::chosen() {
-  const auto found = std::find_if(commands_.begin(), commands_.end(),
-                                  [](const Command* each) { return each->parsed(); });
+  const auto found =
+      std::ranges::find_if(commands_, [](const Command* each) { return each->parsed(); });
   return found == commands_.end() ? *this : **found;
 }
 
@@ -152,7 +152,7 @@ CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& words) {
 CLI::Option* restrict(CLI::Option* option, const std::vector<std::string>& words) {
   offer(option, words);
   const auto why_not = [words](const std::string& text) -> std::string {
-    if (std::find(words.begin(), words.end(), text) != words.end()) return {};
+    if (contains(words, text)) return {};
     return fmt::format("\"{}\" is unknown; choose {}{}", printable(text), options::choice_of(words),
                        did_you_mean(text, {words.begin(), words.end()}));
   };

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cli/exit_status.hpp"
+#include "core/contains.hpp"
 #include "core/message.hpp"
 #include "core/registry.hpp"
 
@@ -87,8 +88,8 @@ std::vector<std::string> as_typed(std::vector<std::string> left, int argc,
                                   const char* const* argv) {
   const std::vector<std::string> typed(argv + 1, argv + argc);
   for (std::string& each : left) {
-    if (std::find(typed.begin(), typed.end(), each) != typed.end()) continue;
-    const auto whole = std::find_if(typed.begin(), typed.end(), [&](const std::string& word) {
+    if (contains(typed, each)) continue;
+    const auto whole = std::ranges::find_if(typed, [&](const std::string& word) {
       return word.starts_with('-') && word.ends_with(each.substr(1));
     });
     if (whole != typed.end()) each = *whole;
@@ -253,7 +254,7 @@ std::string no_command(const Command& program, const std::vector<std::string>& u
 std::string refusal(const Command& program, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = unknown_of(program);
   if (const std::string message = no_command(program, unknown); !message.empty()) return message;
-  const auto option = std::find_if(unknown.begin(), unknown.end(), is_option);
+  const auto option = std::ranges::find_if(unknown, is_option);
   if (option != unknown.end()) return unknown_option(program, *option);
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unknown.empty()) {
     return fmt::format("the argument \"{}\" is not expected; --help lists the arguments",

@@ -19,24 +19,14 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-std::string required_type(Kind kind) {
-  switch (kind) {
-    case Kind::flag:
-      return "true or false";
-    case Kind::integer:
-      return "a whole number";
-    case Kind::number:
-      return "a number";
-    case Kind::mixed:
-      return "a whole number or a string";
-    case Kind::mixed_number:
-      return "a number or a string";
-    case Kind::list:
-      return "a list of strings";
-    default:
-      return "a string";
-  }
-}
+/// In the order of Kind.
+constexpr const char* required_types[] = {"true or false",
+                                          "a whole number",
+                                          "a number",
+                                          "a string",
+                                          "a whole number or a string",
+                                          "a number or a string",
+                                          "a list of strings"};
 
 bool is_integer(const std::string& text) {
   std::int64_t value = 0;
@@ -117,7 +107,7 @@ void set(OptionTable& table, std::string_view key, const toml::node& node,
   const std::string name = fmt::format("{}: {}", where, dashed(key));
   const auto texts = texts_of(node, row.kind);
   require(texts.has_value(), ErrorKind::argument, "{}: a {} was found; {} is required", name,
-          toml_type(node), required_type(row.kind));
+          toml_type(node), required_types[static_cast<std::size_t>(row.kind)]);
   table.set(row, *texts, name);
   if (row.values() == row.initial) row.given_at.clear();
 }

@@ -45,21 +45,8 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t width
 }
 
 std::string placeholder(const OptionSpec& row) {
-  if (!row.names.empty()) return "NAME";
-  switch (row.kind) {
-    case Kind::flag:
-      return "";
-    case Kind::integer:
-      return "N";
-    case Kind::number:
-      return "X";
-    case Kind::mixed:
-      return "N|TEXT";
-    case Kind::mixed_number:
-      return "X|TEXT";
-    default:
-      return "TEXT";
-  }
+  constexpr const char* of_kinds[] = {"", "N", "X", "TEXT", "N|TEXT", "X|TEXT", "TEXT"};
+  return row.names.empty() ? of_kinds[static_cast<std::size_t>(row.kind)] : "NAME";
 }
 
 std::string default_of(const OptionSpec& row) {
@@ -68,9 +55,8 @@ std::string default_of(const OptionSpec& row) {
 }
 
 std::string full_help(const OptionSpec& row) {
-  const bool all_told = std::all_of(
-      row.names.begin(), row.names.end(),
-      [&](const std::string& name) { return row.help.find(name) != std::string::npos; });
+  const bool all_told = std::ranges::all_of(
+      row.names, [&](const std::string& name) { return row.help.find(name) != std::string::npos; });
   return all_told ? row.help : fmt::format("{}: {}", row.help, row.required);
 }
 

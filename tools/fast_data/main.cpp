@@ -21,7 +21,6 @@
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
-#include "core/host.hpp"
 #include "core/message.hpp"
 #include "data/files/origins.hpp"
 #include "data/options/rows.hpp"

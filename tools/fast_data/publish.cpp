@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <cstdio>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/data/load.hpp>

@@ -127,8 +127,8 @@ std::vector<Point> means(const Run& run, const std::string& field) {
     }
   }
   if (last.empty()) return means(all);
-  const auto slowest = std::min_element(
-      last.begin(), last.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto slowest = std::ranges::min_element(
+      last, [](const auto& a, const auto& b) { return a.second < b.second; });
   std::erase_if(all, [&](const Point& point) {
     return point.part == newest && point.epoch > slowest->second;
   });
@@ -270,11 +270,11 @@ Contraction contraction(const Run& run) {
 
 json prediction(const std::vector<Point>& means, double gap) {
   std::vector<Point> positive;
-  std::copy_if(means.begin(), means.end(), std::back_inserter(positive),
-               [](const Point& point) { return point.value > 0; });
+  std::ranges::copy_if(means, std::back_inserter(positive),
+                       [](const Point& point) { return point.value > 0; });
   json rows = json::array();
   const auto smaller = [](const Point& a, const Point& b) { return a.value < b.value; };
-  const auto [floor, top] = std::minmax_element(positive.begin(), positive.end(), smaller);
+  const auto [floor, top] = std::ranges::minmax_element(positive, smaller);
   if (positive.empty() || floor->value == top->value) return rows;
   const double falls = gap < 1 ? std::log(floor->value / top->value) / std::log1p(-gap) : 1;
   rows.push_back({{"rounds", top->rounds}, {"value", top->value}});

@@ -3,10 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "fast_report/run.hpp"
@@ -49,7 +47,6 @@ std::optional<double> last_mean(const Run& run, const std::string& field);
 /// Rows {worker, part, epoch, seconds, measure, value}, and the same of the means in `mean`.
 struct Curves {
   nlohmann::json workers = nlohmann::json::array(), mean = nlohmann::json::array();
-  bool empty() const { return mean.empty(); }
 };
 /// A measure whose values are those of a later one is left out: without held-out samples, the
 /// validation is the test.

@@ -1,7 +1,6 @@
 // fast-report: one HTML page about one or more training runs.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <fast/core/error.hpp>
 #include <string>
 #include <vector>

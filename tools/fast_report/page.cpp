@@ -9,6 +9,7 @@
 #include <fast/core/version.hpp>
 #include <fstream>
 
+#include "core/contains.hpp"
 #include "core/whole_file.hpp"
 #include "fast_report/assets.hpp"
 #include "fast_report/curves.hpp"
@@ -23,10 +24,9 @@ using nlohmann::json;
 std::vector<std::string> names_of(const std::vector<Run>& runs) {
   std::vector<std::string> names;
   for (const Run& run : runs) {
-    const auto same = std::count_if(runs.begin(), runs.end(),
-                                    [&](const Run& other) { return other.name == run.name; });
+    const auto same = std::ranges::count(runs, run.name, &Run::name);
     std::string name = same > 1 ? run.directory.string() : run.name;
-    if (std::count(names.begin(), names.end(), name) > 0) {
+    if (fast::contains(names, name)) {
       name += fmt::format(" ({})", names.size() + 1);
     }
     names.push_back(std::move(name));
@@ -61,9 +61,8 @@ std::string comparison_section(const std::vector<Run>& runs, const std::vector<s
             "</div>\n";
   }
   html += joint_figure(runs, names, figures, {"loss", "training loss"}, ".4~g");
-  const bool apart = std::any_of(runs.begin(), runs.end(), [](const Run& run) {
-    return !are_same(run, "validation_accuracy", "test_accuracy");
-  });
+  const bool apart = std::ranges::any_of(
+      runs, [](const Run& run) { return !are_same(run, "validation_accuracy", "test_accuracy"); });
   if (apart) {
     html +=
         joint_figure(runs, names, figures, {"validation_accuracy", "validation accuracy"}, ".1~%");

@@ -127,8 +127,7 @@ const Fields& Run::start() const {
 }
 
 std::optional<std::string> Run::option(const std::string& name) const {
-  const auto found = std::find_if(options.begin(), options.end(),
-                                  [&](const Option& option) { return option.name == name; });
+  const auto found = std::ranges::find(options, name, &Option::name);
   return found == options.end() ? std::nullopt : std::optional(found->value);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/contains.hpp"
 #include "fast_report/curves.hpp"
 #include "fast_report/html.hpp"
 #include "fast_report/summary.hpp"
@@ -66,7 +67,7 @@ std::string thin_and_thick(const Run& run) {
 std::string loss_of(const Run& run, Figures& figures) {
   const Curves loss =
       curves(run, {{"loss", "training"}, {"validation_loss", "validation"}, {"test_loss", "test"}});
-  if (loss.empty()) return "";
+  if (loss.mean.empty()) return "";
   return figures.add("curve", curve_data(loss, "loss", ".4~g", axes({"epoch", "seconds"})),
                      "Loss: training " + change_of(means(run, "loss"), short_number),
                      "After each epoch." + thin_and_thick(run));
@@ -89,7 +90,7 @@ std::string accuracy_of(const Run& run, Figures& figures) {
   const Curves accuracy = curves(
       run,
       {{"accuracy", "training"}, {"validation_accuracy", "validation"}, {"test_accuracy", "test"}});
-  if (accuracy.empty()) return "";
+  if (accuracy.mean.empty()) return "";
   const std::string shown = accuracy.mean.back()["measure"];
   const std::string field = shown == "training" ? "accuracy" : shown + "_accuracy";
   const auto best = means(run, field);
@@ -109,7 +110,7 @@ std::vector<std::string> measures_in(const Run& run) {
       const std::string name = field.substr(part.size());
       const bool is_known = name == "loss" || name == "accuracy" || name == "samples";
       if (is_known || names.size() >= most_measures) continue;
-      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+      if (!fast::contains(names, name)) names.push_back(name);
     }
   };
   for (const auto& [rank, worker] : run.workers) {
@@ -125,7 +126,7 @@ std::vector<std::string> measures_in(const Run& run) {
 std::string measure_of(const Run& run, const std::string& name, Figures& figures) {
   const Curves found =
       curves(run, {{"validation_" + name, "validation"}, {"test_" + name, "test"}});
-  if (found.empty()) return "";
+  if (found.mean.empty()) return "";
   const std::string shown = found.mean.back()["measure"];
   return figures.add(
       "curve", curve_data(found, name.c_str(), ".4~g", axes({"epoch", "seconds"})),
@@ -137,7 +138,7 @@ std::string measure_of(const Run& run, const std::string& name, Figures& figures
 std::string small_curve(const Run& run, Figures& figures, const Measure& measure,
                         const char* format, const std::string& title, const char* about) {
   const Curves found = curves(run, {measure});
-  if (found.empty()) return "";
+  if (found.mean.empty()) return "";
   json data = curve_data(found, measure.name.c_str(), format, axes({"epoch"}));
   if (measure.field == "learning_rate") data["step"] = true;
   return figures.add("curve", std::move(data), title, about);
@@ -159,7 +160,7 @@ std::string speed_of(const Run& run, Figures& figures) {
 
 bool is_positive(const Run& run, const std::string& field) {
   const std::vector<Point> all = points(run, field);
-  return std::any_of(all.begin(), all.end(), [](const Point& point) { return point.value > 0; });
+  return std::ranges::any_of(all, [](const Point& point) { return point.value > 0; });
 }
 
 }  // namespace
@@ -203,7 +204,7 @@ std::string contraction_text(const Contraction& contraction) {
 std::string consensus_of(const Run& run, Figures& figures) {
   const std::vector<Point> mean = means(run, "consensus_distance");
   const auto positive = [](const Point& point) { return point.value > 0; };
-  if (std::none_of(mean.begin(), mean.end(), positive)) {
+  if (std::ranges::none_of(mean, positive)) {
     return element("p", run.size < 2 ? "One worker: there is no consensus distance."
                                      : "The run has no consensus distance above 0.");
   }

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/contains.hpp"
+
 namespace fast_report {
 
 namespace {
@@ -84,9 +86,8 @@ void align(std::map<int, Worker>& workers) {
   const std::map<Key, Parts> groups = together(workers);
   std::vector<const Parts*> in_time;
   for (const auto& [key, parts] : groups) in_time.push_back(&parts);
-  std::stable_sort(in_time.begin(), in_time.end(), [](const Parts* a, const Parts* b) {
-    return median_begin(*a) < median_begin(*b);
-  });
+  std::ranges::stable_sort(
+      in_time, [](const Parts* a, const Parts* b) { return median_begin(*a) < median_begin(*b); });
   double from_s = 0;
   int number = 0;
   for (const Parts* parts : in_time) from_s = place(*parts, number++, from_s);
@@ -153,7 +154,7 @@ std::vector<std::string> phases_in_order(const TimeSpent& all) {
     if (all.phases_s.count(known) > 0) phases.emplace_back(known);
   }
   for (const auto& [phase, seconds] : all.phases_s) {
-    if (std::find(phases.begin(), phases.end(), phase) == phases.end()) phases.push_back(phase);
+    if (!fast::contains(phases, phase)) phases.push_back(phase);
   }
   return phases;
 }
@@ -218,9 +219,8 @@ std::vector<Cell> joined(const std::vector<Cell>& cells) {
 }
 
 json longest_wait(const TimeSpent& spent) {
-  const auto longest =
-      std::max_element(spent.waits_s.begin(), spent.waits_s.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto longest = std::ranges::max_element(
+      spent.waits_s, [](const auto& a, const auto& b) { return a.second < b.second; });
   if (longest == spent.waits_s.end() || longest->second <= 0) return "nobody";
   return fmt::format("worker {} ({:.2f} s)", longest->first, longest->second);
 }
@@ -289,7 +289,7 @@ std::vector<Seen> all_events(const Run& run) {
       }
     }
   }
-  std::stable_sort(all.begin(), all.end(), [](const Seen& a, const Seen& b) {
+  std::ranges::stable_sort(all, [](const Seen& a, const Seen& b) {
     return std::tie(a.worker, a.event->name, a.seconds) <
            std::tie(b.worker, b.event->name, b.seconds);
   });

@@ -22,8 +22,7 @@ const Part* newest_part(const Run& run, int rank) {
 }
 
 bool has_event(const Part& part, const std::string& name) {
-  return std::any_of(part.events.begin(), part.events.end(),
-                     [&](const Event& event) { return event.name == name; });
+  return std::ranges::any_of(part.events, [&](const Event& event) { return event.name == name; });
 }
 
 /// Those whom each worker suspected last. By who suspects.
@@ -73,24 +72,15 @@ std::string listed(const std::set<int>& workers) {
 }  // namespace
 
 std::string name(State state) {
-  switch (state) {
-    case State::finished:
-      return "finished";
-    case State::stopped:
-      return "stopped on request";
-    case State::left:
-      return "left on request";
-    case State::failed:
-      return "failed";
-    case State::no_end:
-      return "no end recorded";
-    case State::suspected:
-      return "suspected";
-    case State::lost:
-      return "lost";
-    default:
-      return "no data";
-  }
+  constexpr const char* names[] = {"finished",
+                                   "stopped on request",
+                                   "left on request",
+                                   "failed",
+                                   "no end recorded",
+                                   "suspected",
+                                   "lost",
+                                   "no data"};
+  return names[static_cast<std::size_t>(state)];
 }
 
 std::set<int> named_lost(const Run& run) {

@@ -4,11 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "fast_report/run.hpp"
 

@@ -17,7 +17,7 @@ std::vector<float> softmax(std::span<const float> logits, std::size_t classes) {
   std::vector<double> powers(classes);
   for (std::size_t row = 0; row < logits.size(); row += classes) {
     const auto own = logits.subspan(row, classes);
-    const double largest = *std::max_element(own.begin(), own.end());
+    const double largest = *std::ranges::max_element(own);
     double sum = 0;
     for (std::size_t i = 0; i < classes; ++i) sum += powers[i] = std::exp(own[i] - largest);
     for (const double power : powers) all.push_back(static_cast<float>(power / sum));
@@ -53,7 +53,7 @@ std::string json_answer(std::span<const float> logits, std::size_t classes, Outp
     fmt::format_to(out, "{}{{", row == 0 ? "" : ",");
     if (loss == nn::Loss::cross_entropy) {
       const auto own = logits.subspan(row, classes);
-      fmt::format_to(out, R"("label":{},)", std::max_element(own.begin(), own.end()) - own.begin());
+      fmt::format_to(out, R"("label":{},)", std::ranges::max_element(own) - own.begin());
     }
     fmt::format_to(out, R"("{}":[)", name_of(output, loss));
     for (std::size_t i = 0; i < classes; ++i) {

@@ -56,8 +56,7 @@ std::future<std::vector<float>> Batcher::submit(std::shared_ptr<const ModelVersi
 
 /// Under the lock.
 void Batcher::add(std::shared_ptr<const ModelVersion> version, Job job) {
-  auto line = std::find_if(lines_.begin(), lines_.end(),
-                           [&](const Line& each) { return each.version == version; });
+  auto line = std::ranges::find(lines_, version, &Line::version);
   if (line == lines_.end()) line = lines_.insert(lines_.end(), Line{std::move(version), {}, 0});
   line->samples += job.count;
   waiting_ += job.count;
@@ -99,8 +98,7 @@ void Batcher::work() {
       changed_.wait(lock);
       continue;
     }
-    auto line = std::find_if(lines_.begin(), lines_.end(),
-                             [this](const Line& each) { return is_ready(each); });
+    auto line = std::ranges::find_if(lines_, [this](const Line& each) { return is_ready(each); });
     if (line == lines_.end()) {
       changed_.wait_until(lock, oldest()->jobs.front().arrived + options_.max_delay);
       continue;
@@ -122,7 +120,7 @@ void Batcher::work() {
 }
 
 Batcher::Lines::iterator Batcher::oldest() {
-  return std::min_element(lines_.begin(), lines_.end(), [](const Line& a, const Line& b) {
+  return std::ranges::min_element(lines_, [](const Line& a, const Line& b) {
     return a.jobs.front().arrived < b.jobs.front().arrived;
   });
 }

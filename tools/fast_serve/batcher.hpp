@@ -37,8 +37,6 @@ class Batcher {
   explicit Batcher(const BatchOptions& options, OnPass on_pass = {});
   /// Computes all that waits.
   ~Batcher();
-  Batcher(const Batcher&) = delete;
-  Batcher& operator=(const Batcher&) = delete;
 
   /// The logits [count x classes], later. `inputs` has count samples, as ModelVersion::inputs()
   /// gives them. Throws Refusal(503) when too many samples wait. With `may_compute`, a request

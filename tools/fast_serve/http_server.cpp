@@ -75,9 +75,9 @@ bool is_word(const std::string& text, std::string_view word) {
 }
 
 std::optional<std::uint64_t> number_in(const std::string& digits) {
-  const bool good = !digits.empty() && digits.size() <= 18 &&
-                    std::all_of(digits.begin(), digits.end(),
-                                [](unsigned char c) { return std::isdigit(c) != 0; });
+  const bool good =
+      !digits.empty() && digits.size() <= 18 &&
+      std::ranges::all_of(digits, [](unsigned char c) { return std::isdigit(c) != 0; });
   return good ? std::optional(std::stoull(digits)) : std::nullopt;
 }
 
@@ -159,8 +159,6 @@ class HttpServer::Server final : public httplib::Server {
     route();
     listen_at();
   }
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
   ~Server() override {
     if (!thread_.joinable()) ::close(svr_sock_);
   }

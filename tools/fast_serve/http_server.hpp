@@ -1,8 +1,6 @@
 // The server on the network: connections, limits, and an end that answers what it has accepted.
 #pragma once
 
-#include <fast/core/deadline.hpp>
-
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -36,8 +34,6 @@ class HttpServer {
   HttpServer(const HttpOptions& options, Answer answer);
   /// As end(0).
   ~HttpServer();
-  HttpServer(const HttpServer&) = delete;
-  HttpServer& operator=(const HttpServer&) = delete;
 
   int port() const;
   /// From now on connections are accepted, by threads of its own. `on_lost` is called when no

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "cli/exit_status.hpp"
+#include "core/contains.hpp"
 #include "core/message.hpp"
 #include "fast_serve/http_server.hpp"
 #include "fast_serve/model_source.hpp"
@@ -81,11 +82,10 @@ void log(LogLevel, std::string_view text) { fast::say("fast-serve: {}\n", printa
 void add_models(const Options& o, serve::Service& service, serve::Reloader& reloader) {
   const auto splits = fast_serve::splits(o);
   for (const fast_serve::NamedPath& each : o.models) {
-    const auto split = std::find_if(splits.begin(), splits.end(), [&](const serve::Split& other) {
-      return other.model == each.name;
-    });
+    const auto split = std::ranges::find_if(
+        splits, [&](const serve::Split& other) { return other.model == each.name; });
     const bool is_first = service.find(each.name) == nullptr;
-    const bool has_two = std::count_if(o.models.begin(), o.models.end(), [&](const auto& other) {
+    const bool has_two = std::ranges::count_if(o.models, [&](const auto& other) {
                            return other.name == each.name;
                          }) == 2;
     const auto share = split == splits.end() ? std::nullopt : std::optional(split->new_share);
@@ -100,7 +100,7 @@ void add_models(const Options& o, serve::Service& service, serve::Reloader& relo
 void report_models(const Options& o, const serve::Service& service) {
   std::vector<std::string> told;
   for (const fast_serve::NamedPath& each : o.models) {
-    if (std::find(told.begin(), told.end(), each.name) != told.end()) continue;
+    if (contains(told, each.name)) continue;
     told.push_back(each.name);
     for (const serve::Standing& standing : service.find(each.name)->standings()) {
       const serve::ModelVersion& version = *standing.version;
@@ -169,8 +169,9 @@ class Scoring {
 /// The exit status. Requests and messages end at the same time, each within the grace.
 int end(const Options& o, serve::Service& service, serve::HttpServer& server, Scoring* scoring) {
   const auto grace = milliseconds_of(o.grace_s);
-  std::future<int> cut_off = std::async(
-      std::launch::async, [&] { return server.end(grace, [&service] { service.abandon(); }); });
+  std::future<int> cut_off = std::async(std::launch::async, [&] {
+    return server.end(grace, [&service] { service.batcher().abandon(); });
+  });
   const bool all_answered = scoring == nullptr || scoring->scorer().end(grace);
   const int cut = cut_off.get();
   if (!all_answered) {

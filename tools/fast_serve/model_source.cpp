@@ -3,11 +3,11 @@
 #include <sys/stat.h>
 
 #include <fast/core/error.hpp>
-#include <fast/train/checkpoint.hpp>
 #include <optional>
 
 #include "core/message.hpp"
 #include "saved_model.hpp"
+#include "train/checkpoint/checkpoint.hpp"
 #include "train/checkpoint/run_directories.hpp"
 
 namespace fast::serve {
@@ -91,7 +91,7 @@ std::shared_ptr<const ModelVersion> ModelSource::load() const {
 
 std::shared_ptr<const ModelVersion> ModelSource::load_file(const fs::path& file) const {
   const train::Safetensors stored(file);
-  return version_of(views_of(stored), stored.metadata(), file.string());
+  return version_of(stored.views(), stored.metadata(), file.string());
 }
 
 std::shared_ptr<const ModelVersion> ModelSource::load_checkpoint(const fs::path& directory) const {

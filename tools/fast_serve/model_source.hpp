@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <fast/train/safetensors.hpp>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -63,8 +64,6 @@ class Reloader {
   using OnReload = std::function<void(const std::string& model, bool installed)>;
 
   explicit Reloader(LogSink log, OnReload on_reload = {});
-  Reloader(const Reloader&) = delete;
-  Reloader& operator=(const Reloader&) = delete;
 
   /// Loads the model that is there now. Throws as ModelSource::load() and ServedModel::install().
   void add(ModelSource source, ServedModel& model, Becomes role = Becomes::newest);

@@ -143,12 +143,9 @@ void check_models(const Options& o) {
           "no model is given; add NAME=PATH, with a file of weights or the directory of a run");
   const auto all = splits(o);
   for (const NamedPath& each : o.models) {
-    const auto same = std::count_if(o.models.begin(), o.models.end(), [&](const NamedPath& other) {
-      return other.name == each.name;
-    });
-    const bool is_split = std::any_of(all.begin(), all.end(), [&](const serve::Split& split) {
-      return split.model == each.name;
-    });
+    const auto same = std::ranges::count(o.models, each.name, &NamedPath::name);
+    const bool is_split = std::ranges::any_of(
+        all, [&](const serve::Split& split) { return split.model == each.name; });
     require(same == 1 || (same == 2 && is_split), ErrorKind::argument,
             "model {} is given {} times; choose other names, or give it twice with --split "
             "{}=old:0.9,new:0.1",
@@ -219,9 +216,8 @@ std::vector<serve::Split> splits(const Options& o) {
     require(split.has_value(), ErrorKind::argument,
             "--split: \"{}\"; NAME=old:0.9,new:0.1 is required, with shares that add up to 1",
             printable(text));
-    const bool is_known = std::any_of(o.models.begin(), o.models.end(), [&](const NamedPath& each) {
-      return each.name == split->model;
-    });
+    const bool is_known = std::ranges::any_of(
+        o.models, [&](const NamedPath& each) { return each.name == split->model; });
     require(is_known, ErrorKind::argument, "--split: there is no model {}; give its NAME=PATH",
             printable(split->model));
     for (const serve::Split& other : all) {
@@ -242,14 +238,13 @@ namespace {
 /// The only model, or the one of --stream-model.
 std::string streamed_model(const Options& o) {
   const std::string& first = o.models.front().name;
-  const bool is_only = std::all_of(o.models.begin(), o.models.end(),
-                                   [&](const NamedPath& each) { return each.name == first; });
+  const bool is_only =
+      std::ranges::all_of(o.models, [&](const NamedPath& each) { return each.name == first; });
   require(is_only || !o.stream_model.empty(), ErrorKind::argument,
           "--stream: there are several models; name one with --stream-model");
   if (o.stream_model.empty()) return first;
-  const bool is_known = std::any_of(o.models.begin(), o.models.end(), [&](const NamedPath& each) {
-    return each.name == o.stream_model;
-  });
+  const bool is_known = std::ranges::any_of(
+      o.models, [&](const NamedPath& each) { return each.name == o.stream_model; });
   require(is_known, ErrorKind::argument, "--stream-model: there is no model {}; give its NAME=PATH",
           printable(o.stream_model));
   return o.stream_model;
@@ -258,10 +253,9 @@ std::string streamed_model(const Options& o) {
 /// Names of consumers have no dots.
 std::string consumer_of(const Options& o, const std::string& model) {
   std::string name = o.consumer.empty() ? "fast-serve-" + model : o.consumer;
-  if (o.consumer.empty()) std::replace(name.begin(), name.end(), '.', '_');
-  const bool good = std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_';
-  });
+  if (o.consumer.empty()) std::ranges::replace(name, '.', '_');
+  const bool good = std::ranges::all_of(
+      name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; });
   require(good, ErrorKind::argument,
           "--consumer: \"{}\" cannot be a name; letters, digits, \"-\" and \"_\" are allowed",
           printable(name));

@@ -38,8 +38,7 @@ std::span<const float> values_of(const TensorView& view) {
 void check_finite_weights(const std::vector<TensorView>& tensors, const std::string& source) {
   for (const TensorView& view : tensors) {
     const auto values = values_of(view);
-    const bool good =
-        std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
+    const bool good = std::ranges::all_of(values, [](float x) { return std::isfinite(x); });
     require(good, ErrorKind::data, "{}: {} has values that are not finite; save the model again",
             source, printable(view.name));
   }
@@ -74,8 +73,6 @@ class ModelVersion::Lease {
  public:
   explicit Lease(const ModelVersion& version)
       : version_(version), network_(version.take_network()) {}
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
   ~Lease() {
     const std::lock_guard lock(version_.mutex_);
     version_.idle_.push_back(std::move(network_));

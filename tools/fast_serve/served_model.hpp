@@ -3,7 +3,6 @@
 
 #include <fast/data/dataset.hpp>
 #include <fast/nn/network.hpp>
-#include <fast/train/checkpoint.hpp>
 
 #include <chrono>
 #include <cstdint>

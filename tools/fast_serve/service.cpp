@@ -6,10 +6,10 @@
 #include <cmath>
 #include <exception>
 #include <fast/core/error.hpp>
-#include <fast/train/model_metadata.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/contains.hpp"
 #include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/text.hpp"
@@ -49,7 +49,7 @@ class Query {
   explicit Query(const std::map<std::string, std::string>& given) : given_(given) {
     const std::vector<std::string_view> known{"version", "output", "shape", "type", "normalized"};
     for (const auto& [name, value] : given) {
-      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      if (contains(known, name)) continue;
       refuse(400, "there is no parameter \"{}\"{}", shortened(name),
              did_you_mean(name.substr(0, 80), known));
     }
@@ -140,7 +140,7 @@ std::string predicted_model(std::string_view path) {
 }
 
 bool is_name(const std::string& name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+  return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
   });
 }
@@ -308,7 +308,7 @@ Reply Service::finish(Prediction prediction) {
   const std::size_t count = prediction.count, classes = version->classes();
   const std::vector<float> logits = prediction.logits.get();
   metrics_.instances(model.name(), version->hash(), count);
-  if (!std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }))
+  if (!std::ranges::all_of(logits, [](float x) { return std::isfinite(x); }))
     refuse(422, "an output of model {} is not finite; look at the values of the request",
            model.name());
   Reply reply;

@@ -61,8 +61,7 @@ class Service {
   std::function<Reply()> begin(const Request& request);
   /// Says so at /healthz. Requests are answered as before.
   void announce_end() { ends_ = true; }
-  /// Requests that wait to be computed, and those to come, get the status 503.
-  void abandon() { batcher_.abandon(); }
+  Batcher& batcher() { return batcher_; }
 
  private:
   struct About;

@@ -184,7 +184,7 @@ bool StreamScorer::end(milliseconds patience) {
       gives_up_ = true;
       changed_.notify_all();
       lock.unlock();
-      service_.abandon();
+      service_.batcher().abandon();
       sink_.interrupt();
     }
   }

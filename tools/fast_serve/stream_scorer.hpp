@@ -48,8 +48,6 @@ class StreamScorer {
                ScoringOptions options);
   /// As end(0).
   ~StreamScorer();
-  StreamScorer(const StreamScorer&) = delete;
-  StreamScorer& operator=(const StreamScorer&) = delete;
 
   void start(OnFailure on_failure);
   /// Takes no more messages, and answers those that it holds. Those that are not answered within

@@ -1,14 +1,12 @@
 #include "fast_topology/commands.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology_tools/analysis.hpp>
 #include <fast/topology_tools/picture.hpp>
 #include <fast/topology_tools/save.hpp>
-#include <utility>
 
 #include "core/message.hpp"
 #include "core/whole_file.hpp"
@@ -246,9 +244,8 @@ std::vector<Compared> all_of(const Options& options) {
     }
   }
   require(!found.empty(), ErrorKind::topology, "compare: none of the topologies can be made");
-  std::stable_sort(found.begin(), found.end(), [](const Compared& a, const Compared& b) {
-    return rounds_of(a) < rounds_of(b);
-  });
+  std::ranges::stable_sort(
+      found, [](const Compared& a, const Compared& b) { return rounds_of(a) < rounds_of(b); });
   return found;
 }
 

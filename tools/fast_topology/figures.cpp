@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
+#include <fast/topology/load.hpp>
 #include <optional>
 #include <utility>
 

@@ -1,7 +1,6 @@
 // The figures of a topology as text and as JSON.
 #pragma once
 
-#include <fast/topology/load.hpp>
 #include <fast/topology_tools/analysis.hpp>
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,5 @@
 // fast-topology: which topologies there are, what they promise, and what they look like.
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,7 +47,7 @@ int run(int argc, char** argv, const mpi::Communicator* world = nullptr) {
   fast_topology::add_check_options(check, options);
   const fast_topology::PlanCommand plan(program);
   if (const auto status = parse(program, argc, argv, world)) return *status;
-  if (plan.parsed()) plan.run(world);
+  if (plan.command().parsed()) plan.run(world);
   if (list.parsed()) fast_topology::list();
   if (show.parsed()) fast_topology::show(options);
   if (compare.parsed()) fast_topology::compare(options);

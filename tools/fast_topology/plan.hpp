@@ -1,7 +1,6 @@
 // fast-topology plan: which topology, staleness and codec suit a cluster.
 #pragma once
 
-#include <cstdint>
 #include <fast/mpi/communicator.hpp>
 #include <fast/simulation/plan.hpp>
 #include <string>
@@ -16,7 +15,7 @@ namespace fast_topology {
 class PlanCommand {
  public:
   explicit PlanCommand(tools::Command& program);
-  bool parsed() const { return command_.parsed(); }
+  const tools::Command& command() const { return command_; }
   /// Reads or measures the cluster. `world`: the ranks that measure, null without --measure.
   void run(const fast::mpi::Communicator* world) const;
 

@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 
 #include "core/message.hpp"
 #include "measure/measured_cluster.hpp"
+#include "topology/hosts.hpp"
 
 namespace fast_train {
 
@@ -36,9 +36,8 @@ bool is_faster(const Candidate& c, const Candidate& usual) {
 
 /// By name. All-reduces are no topologies.
 const Candidate* found(const Plan& plan, const std::string& name) {
-  const auto it = std::find_if(plan.candidates.begin(), plan.candidates.end(), [&](const auto& c) {
-    return !c.is_allreduce() && c.exchange == name;
-  });
+  const auto it = std::ranges::find_if(
+      plan.candidates, [&](const auto& c) { return !c.is_allreduce() && c.exchange == name; });
   return it == plan.candidates.end() ? nullptr : &*it;
 }
 
@@ -53,9 +52,9 @@ const Candidate* best(const Plan& plan, const std::vector<std::string>& names,
   double least_s = std::numeric_limits<double>::infinity();
   for (const Candidate* each : faster) least_s = std::min(least_s, accuracy_s(*each));
   std::erase_if(faster, [&](const Candidate* each) { return accuracy_s(*each) > equal * least_s; });
-  const auto first = std::min_element(
-      faster.begin(), faster.end(),
-      [](const Candidate* a, const Candidate* b) { return consensus_s(*a) < consensus_s(*b); });
+  const auto first = std::ranges::min_element(faster, [](const Candidate* a, const Candidate* b) {
+    return consensus_s(*a) < consensus_s(*b);
+  });
   return first == faster.end() ? nullptr : *first;
 }
 
@@ -136,8 +135,7 @@ std::string settings_of(bool is_automatic, const Options& o) {
 }
 
 bool all_equal(const std::vector<std::string>& texts) {
-  return std::all_of(texts.begin(), texts.end(),
-                     [&](const std::string& each) { return each == texts.front(); });
+  return std::ranges::all_of(texts, [&](const std::string& each) { return each == texts.front(); });
 }
 
 simulation::PlanOptions plan_options(const Options& o) {

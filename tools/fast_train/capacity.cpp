@@ -1,9 +1,7 @@
 #include "fast_train/capacity.hpp"
 
-#include <algorithm>
 #include <fast/codec/codec.hpp>
 #include <fast/core/error.hpp>
-#include <limits>
 
 #include "core/host.hpp"
 #include "fast_train/read_options.hpp"

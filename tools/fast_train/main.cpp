@@ -16,10 +16,10 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "cli/run_ranks.hpp"
+#include "core/contains.hpp"
 #include "core/message.hpp"
 #include "core/whole_file.hpp"
 #include "data/options/rows.hpp"
@@ -201,8 +201,8 @@ void write_together(const Group& group, const Options& o, int first,
   } catch (const Error& error) {
     if (!is_of_a_loss(group, error)) throw;
     const std::vector<int> died = group.died();
-    if (std::ranges::count(died, first) == 0) return;
-    while (std::ranges::count(died, first) > 0) ++first;
+    if (!contains(died, first)) return;
+    while (contains(died, first)) ++first;
     write_if_first();
   }
 }

@@ -2,7 +2,6 @@
 // the program's, in options/rows.cpp of lib/data, lib/train or lib/worker when it is the library's.
 #pragma once
 
-#include <cstdint>
 #include <fast/data/load.hpp>
 #include <fast/nn/loss.hpp>
 #include <fast/observe/trace.hpp>

@@ -27,27 +27,16 @@ using namespace fast;
 namespace {
 
 std::string_view needs_of(const algorithm::RuleTraits& rule) {
-  using algorithm::MixingRequirement;
+  constexpr std::string_view mixing[] = {"–",
+                                         "doubly stochastic",
+                                         "symmetric",
+                                         "symmetric, smallest eigenvalue > -1/3",
+                                         "column-stochastic",
+                                         "pairs with weights ½",
+                                         "the complete graph, weights 1/N",
+                                         "none: each neighbor counts 1"};
   if (rule.topology.scope != algorithm::Scope::neighbors) return "–";
-  switch (rule.topology.mixing) {
-    case MixingRequirement::anything:
-      return "–";
-    case MixingRequirement::doubly_stochastic:
-      return "doubly stochastic";
-    case MixingRequirement::symmetric:
-      return "symmetric";
-    case MixingRequirement::positive:
-      return "symmetric, smallest eigenvalue > -1/3";
-    case MixingRequirement::column_stochastic:
-      return "column-stochastic";
-    case MixingRequirement::matching:
-      return "pairs with weights ½";
-    case MixingRequirement::complete:
-      return "the complete graph, weights 1/N";
-    case MixingRequirement::unit:
-      return "none: each neighbor counts 1";
-  }
-  return "";
+  return mixing[static_cast<std::size_t>(rule.topology.mixing)];
 }
 
 }  // namespace
@@ -224,9 +213,8 @@ void check_optimizer(const Options& o) {
 
 /// A directory of a configuration file gives way to a name.
 void check_run_name(const Options& o, const std::vector<tools::GivenOption>& given) {
-  const bool has_out = std::any_of(given.begin(), given.end(), [](const tools::GivenOption& each) {
-    return each.row->name == "out";
-  });
+  const bool has_out = std::ranges::any_of(
+      given, [](const tools::GivenOption& each) { return each.row->name == "out"; });
   require(!has_out, ErrorKind::argument,
           "--run-name {} and --out: both name the run's directory; leave one out",
           printable(o.run_name));

@@ -1,9 +1,6 @@
 #include "fast_train/settings.hpp"
-#include "fast_train/mean_model_figures.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cstdio>
 #include <ctime>
 #include <fast/core/version.hpp>
 #include <fast/fast.hpp>
@@ -21,6 +18,7 @@
 #include "core/registry.hpp"
 #include "core/text.hpp"
 #include "core/toml.hpp"
+#include "fast_train/mean_model_figures.hpp"
 #include "fast_train/read_options.hpp"
 #include "fast_train/stream_data.hpp"
 #include "nn/shape.hpp"

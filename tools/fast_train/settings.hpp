@@ -4,8 +4,6 @@
 
 #include <fast/nn/model_spec.hpp>
 #include <fast/train/trainer.hpp>
-#include <string>
-#include <vector>
 
 #include "backends/backends.hpp"
 #include "fast_train/options.hpp"

@@ -1,7 +1,6 @@
 #include "fast_train/stream_data.hpp"
 
 #include <fast/core/error.hpp>
-#include <utility>
 
 #include "core/message.hpp"
 #include "data/files/origins.hpp"

@@ -18,8 +18,8 @@ void check_targets(const data::Splits& data, nn::Loss loss, const std::string& f
   if (loss != nn::Loss::binary_cross_entropy) return;
   for (const data::Dataset* part : {&data.train, &data.test}) {
     const auto targets = part->targets();
-    const auto bad = std::find_if(targets.begin(), targets.end(),
-                                  [](float target) { return !(target >= 0 && target <= 1); });
+    const auto bad =
+        std::ranges::find_if(targets, [](float target) { return !(target >= 0 && target <= 1); });
     require(bad == targets.end(), ErrorKind::argument,
             "--loss binary_cross_entropy: --data {} has the target {}; numbers from 0 to 1 are "
             "required, or another loss (--loss mse)",

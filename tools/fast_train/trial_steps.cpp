@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fast/core/batch.hpp>
 #include <fast/core/random.hpp>
-#include <variant>
 #include <vector>
 
 #include "fast_train/settings.hpp"

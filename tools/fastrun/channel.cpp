@@ -42,18 +42,8 @@ void fail_when_lost(int connection, fast::Seconds limit) {
   set(connection, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (value_ >= 0) close(value_);
-  value_ = other.release();
-  return *this;
-}
-
-Descriptor::~Descriptor() {
-  if (value_ >= 0) close(value_);
-}
-
 bool Lines::send(std::string line) const {
-  std::replace(line.begin(), line.end(), '\n', ' ');
+  std::ranges::replace(line, '\n', ' ');
   line += '\n';
   for (std::string_view rest = line; !rest.empty();) {
     const ssize_t count = ::send(descriptor_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
@@ -177,8 +167,8 @@ bool RankLinks::accept(fast::Seconds lost_after) {
 
 /// The one that has waited for longest.
 bool RankLinks::drop_a_stranger() {
-  const auto stranger = std::find_if(wrappers_.begin(), wrappers_.end(),
-                                     [](const WrapperEnd& one) { return !one.trusted; });
+  const auto stranger =
+      std::ranges::find_if(wrappers_, [](const WrapperEnd& one) { return !one.trusted; });
   if (stranger == wrappers_.end()) return false;
   wrappers_.erase(stranger);
   return true;
@@ -193,10 +183,6 @@ void RankLinks::watch(std::vector<pollfd>& watched) const {
   watched.push_back({listener_.descriptor.get(), POLLIN, 0});
   for (const WrapperEnd& wrapper : wrappers_)
     watched.push_back({wrapper.lines.descriptor(), POLLIN, 0});
-}
-
-void RankLinks::erase(std::size_t index) {
-  wrappers_.erase(wrappers_.begin() + static_cast<std::ptrdiff_t>(index));
 }
 
 void RankLinks::send(int rank, const std::string& line) const {

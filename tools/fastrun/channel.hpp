@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/descriptor.hpp"
+
 namespace fastrun {
 
 // Notices that the host at the other end of a TCP connection is lost or that the link is cut.
@@ -19,23 +21,7 @@ namespace fastrun {
 /// to a few seconds. The kernels ask and answer: a stopped process is not taken for a lost host.
 void fail_when_lost(int connection, fast::Seconds limit);
 
-/// A descriptor that is closed at the end.
-class Descriptor {
- public:
-  explicit Descriptor(int value = -1) : value_(value) {}
-  Descriptor(Descriptor&& other) noexcept : value_(other.release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-  int get() const { return value_; }
-  int release() {
-    const int value = value_;
-    value_ = -1;
-    return value;
-  }
-
- private:
-  int value_;
-};
+using fast::Descriptor;
 
 /// Lines in and out of a descriptor.
 class Lines {
@@ -96,11 +82,7 @@ class RankLinks {
 
   /// The listener, then one entry for each wrapper.
   void watch(std::vector<pollfd>& watched) const;
-  std::size_t size() const { return wrappers_.size(); }
-  WrapperEnd& operator[](std::size_t index) { return wrappers_[index]; }
-  void erase(std::size_t index);
-
-  bool is_empty() const { return wrappers_.empty(); }
+  std::vector<WrapperEnd>& wrappers() { return wrappers_; }
   void send(int rank, const std::string& line) const;
   /// Not to connections that have not said yet what they are. One for output must get nothing: its
   /// wrapper does not read it, so that closing it would reset it, and output on its way be lost.

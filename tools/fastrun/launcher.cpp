@@ -90,7 +90,7 @@ class Launcher {
     outputs_.watch(watched);
     poll(watched.data(), watched.size(), poll_ms);
     outputs_.advance();
-    for (std::size_t w = links_.size(); w-- > 0;) {  // backwards: hear() may erase
+    for (std::size_t w = links_.wrappers().size(); w-- > 0;) {  // backwards: hear() may erase
       if (watched[w + 2].revents != 0) hear(w);
     }
     if (watched[1].revents != 0) accept_wrapper();
@@ -109,7 +109,7 @@ class Launcher {
   }
 
   void hear(std::size_t index) {
-    WrapperEnd& wrapper = links_[index];
+    WrapperEnd& wrapper = links_.wrappers()[index];
     const auto received = wrapper.lines.receive();
     const std::vector<std::string> lines = received.value_or(std::vector<std::string>{});
     for (auto line = lines.begin(); line != lines.end(); ++line) {
@@ -128,7 +128,7 @@ class Launcher {
       say("rank {} on {} is out of reach", wrapper.rank, rank(wrapper).host);
       lose(wrapper.rank);
     }
-    links_.erase(index);
+    links_.wrappers().erase(links_.wrappers().begin() + static_cast<std::ptrdiff_t>(index));
   }
 
   /// From now on the connection carries what a rank prints, and has begun to.
@@ -136,9 +136,9 @@ class Launcher {
     const int rank = std::atoi(lines.front().c_str() + output_follows.size());
     std::string begun;
     for (auto line = lines.begin() + 1; line != lines.end(); ++line) (begun += *line) += '\n';
-    auto [connection, rest] = links_[index].lines.release();
+    auto [connection, rest] = links_.wrappers()[index].lines.release();
     outputs_.add(std::move(connection), begun + rest, rank);
-    links_.erase(index);
+    links_.wrappers().erase(links_.wrappers().begin() + static_cast<std::ptrdiff_t>(index));
   }
 
   void take(WrapperEnd& wrapper, const std::string& line) {
@@ -164,9 +164,9 @@ class Launcher {
       requests_.refuses_to_leave(number);
     } else if (kind == "joins") {
       one.trains = true;
-      requests_.joined();
+      requests_.growths().join();
     } else if (kind == "grows" || kind == "refuses") {
-      requests_.answer(number, kind == "grows");
+      requests_.growths().answer(number, kind == "grows");
     } else if (kind == "said") {
       std::string text;
       std::getline(words >> std::ws, text);
@@ -275,7 +275,7 @@ class Launcher {
     pass_on(*stop_signal_);
     if (!stopping_) stopping_.emplace(grace);
     if (finishing_) drop_output_.emplace(drop_output_ ? Seconds(0) : grace);
-    if (links_.is_empty()) starter_.kill();
+    if (links_.wrappers().empty()) starter_.kill();
   }
 
   /// Queue systems announce the end of a job's time by one of several signals. Ranks get SIGUSR2

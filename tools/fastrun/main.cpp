@@ -4,8 +4,6 @@
 // job when a rank goes without farewell; the wrappers never go before all ranks have ended. It also
 // gives up when a whole host is lost; the wrappers then go on without it, in sessions of their own.
 
-#include <fmt/core.h>
-#include <cstdio>
 #include <exception>
 #include <fast/core/error.hpp>
 

@@ -176,7 +176,7 @@ void Outputs::advance() {
 }
 
 bool Outputs::is_blocked() const {
-  return std::any_of(receivers_.begin(), receivers_.end(), [](const Receiver& receiver) {
+  return std::ranges::any_of(receivers_, [](const Receiver& receiver) {
     const bool is_begun = !receiver.begun[0].text.empty() || !receiver.begun[1].text.empty();
     return text_here(receiver.bytes) > 0 || (receiver.ended && is_begun);
   });

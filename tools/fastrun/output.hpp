@@ -10,7 +10,6 @@
 #include <deque>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
-#include <utility>
 #include <vector>
 
 #include "cli/exit_status.hpp"
+#include "core/contains.hpp"
 
 namespace fastrun {
 
@@ -20,7 +20,7 @@ int ranks_on_a_host(const Options& options) {
   const char* in_slurm = std::getenv("SLURM_NNODES");
   long hosts = 1;
   if (!options.hosts.empty()) {
-    hosts += std::count(options.hosts.begin(), options.hosts.end(), ',');
+    hosts += std::ranges::count(options.hosts, ',');
   } else if (in_slurm != nullptr) {
     hosts = std::max(1, std::atoi(in_slurm));
   }
@@ -58,7 +58,7 @@ Ranks::Ranks(const Options& options) : ranks_(static_cast<std::size_t>(all_ranks
 }
 
 int Ranks::count(const std::function<bool(const Rank&)>& condition) const {
-  return static_cast<int>(std::count_if(ranks_.begin(), ranks_.end(), condition));
+  return static_cast<int>(std::ranges::count_if(ranks_, condition));
 }
 
 std::vector<int> Ranks::in_state(Rank::State state) const {
@@ -78,20 +78,20 @@ std::optional<int> Ranks::first_that_trains() const {
 }
 
 bool Ranks::all_ended() const {
-  return std::all_of(ranks_.begin(), ranks_.end(),
-                     [](const Rank& one) { return one.state == Rank::State::ended; });
+  return std::ranges::all_of(ranks_,
+                             [](const Rank& one) { return one.state == Rank::State::ended; });
 }
 
 bool Ranks::some_are_lost() const {
-  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& one) { return one.lost; });
+  return std::ranges::any_of(ranks_, [](const Rank& one) { return one.lost; });
 }
 
 bool Ranks::training_began() const {
-  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& one) { return one.began; });
+  return std::ranges::any_of(ranks_, [](const Rank& one) { return one.began; });
 }
 
 bool Ranks::trained_ones_go_on() const {
-  return training_began() && std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& one) {
+  return training_began() && std::ranges::any_of(ranks_, [](const Rank& one) {
            return one.state == Rank::State::running;
          });
 }
@@ -112,8 +112,7 @@ std::vector<Reason> reasons(const Ranks& ranks) {
     if (one.not_startable.empty()) continue;
     auto reason = std::ranges::find(found, one.not_startable, &Reason::why);
     if (reason == found.end()) reason = found.insert(found.end(), {one.not_startable, {}});
-    if (std::ranges::find(reason->hosts, one.host) == reason->hosts.end())
-      reason->hosts.push_back(one.host);
+    if (!fast::contains(reason->hosts, one.host)) reason->hosts.push_back(one.host);
   }
   return found;
 }

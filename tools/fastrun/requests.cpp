@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <sys/stat.h>
+#include <fstream>
 
 #include <algorithm>
 #include <fast/core/error.hpp>

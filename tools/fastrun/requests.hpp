@@ -6,7 +6,6 @@
 
 #include <sys/types.h>
 
-#include <fstream>
 #include <functional>
 #include <map>
 #include <optional>
@@ -97,12 +96,10 @@ class Requests {
 
   /// Looks at the control file and at the clock.
   void look();
-  /// The rank that was asked to pass on a growth has answered.
-  void answer(int rank, bool grows) { growths_.answer(rank, grows); }
   /// The rank that was asked to leave stays. Others may leave in its place.
   void refuses_to_leave(int rank);
-  /// A spare has joined.
-  void joined() { growths_.join(); }
+  /// To be told of the answers of ranks, and of spares that have joined.
+  GrowthRequests& growths() { return growths_; }
   /// That rank has ended. What it was asked to pass on goes to another one.
   void ended(int rank);
 

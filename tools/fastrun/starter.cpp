@@ -66,8 +66,8 @@ void report_what_is_shown(const Options& options) {
 
 bool is_on_one_host(const Options& options) {
   return options.hosts.empty() && options.mpiexec_options.empty() &&
-         std::none_of(std::begin(of_other_hosts), std::end(of_other_hosts),
-                      [](const char* name) { return std::getenv(name) != nullptr; });
+         std::ranges::none_of(of_other_hosts,
+                              [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
 void set_environment(const Options& options, const ListeningAt& at) {
@@ -122,10 +122,9 @@ Words exported_variables() {
       "FAST", "OMP_", "OPENBLAS_", "MKL_", "UCX_", "LD_LIBRARY_PATH", "PATH=", "PYTHONPATH="};
   Words words;
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    const bool is_wanted =
-        std::any_of(std::begin(prefixes), std::end(prefixes), [&](const char* prefix) {
-          return std::strncmp(*variable, prefix, std::strlen(prefix)) == 0;
-        });
+    const bool is_wanted = std::ranges::any_of(prefixes, [&](const char* prefix) {
+      return std::strncmp(*variable, prefix, std::strlen(prefix)) == 0;
+    });
     const std::string_view text(*variable);
     if (is_wanted) add(words, {"-x", std::string(text.substr(0, text.find('=')))});
   }
@@ -154,7 +153,7 @@ const ProcessManager known[] = {
 
 template <class Condition>
 const ProcessManager* find(const Condition& condition) {
-  const auto* found = std::find_if(std::begin(known), std::end(known), condition);
+  const auto* found = std::ranges::find_if(known, condition);
   return found == std::end(known) ? nullptr : found;
 }
 

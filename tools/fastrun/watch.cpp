@@ -124,8 +124,7 @@ std::vector<std::size_t> by_need(const std::vector<WatchedRank>& ranks, Clock::t
   const auto need = [&](std::size_t r) {
     return std::pair(ranks[r].state_at(now) == "training", ranks[r].step);
   };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return need(a) < need(b); });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return need(a) < need(b); });
   return order;
 }
 
@@ -172,7 +171,7 @@ std::string watch_table(const std::vector<WatchedRank>& ranks, ScreenSize size,
     for (std::size_t k = room - 1; k < order.size(); ++k) others.add(ranks[order[k]], now);
     order.resize(room - 1);
   }
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   std::size_t host_width = 4;
   for (const WatchedRank& rank : ranks) host_width = std::max(host_width, rank.host.size());
   host_width = std::min<std::size_t>(host_width, 16);
@@ -254,7 +253,7 @@ void Watch::draw() {
   if (std::exchange(line_is_open_, false)) std::fputc('\n', stderr);
   std::fputs(table.c_str(), stderr);
   std::fflush(stderr);
-  drawn_lines_ = static_cast<std::size_t>(std::count(table.begin(), table.end(), '\n'));
+  drawn_lines_ = static_cast<std::size_t>(std::ranges::count(table, '\n'));
 }
 
 void Watch::erase() {

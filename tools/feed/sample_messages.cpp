@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fast/core/error.hpp>

@@ -7,6 +7,7 @@
 #include "core/message.hpp"
 #include "core/whole_file.hpp"
 #include "nn/shape.hpp"
+#include "topology/hosts.hpp"
 
 namespace tools {
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/numbers.hpp"
+#include "topology/hosts.hpp"
 
 namespace tools {
 

@@ -3,14 +3,13 @@
 
 #include <fast/core/deadline.hpp>
 #include <fast/exchange/group.hpp>
-#include <fast/exchange/measured_links.hpp>
 #include <fast/simulation/plan.hpp>
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "topology/hosts.hpp"
+#include "exchange/links/measured_links.hpp"
 
 namespace tools {
 

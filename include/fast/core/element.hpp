@@ -29,41 +29,24 @@ std::string_view name(DType dtype) noexcept;
 /// f32, f64, bf16 or f16: the types that are averaged. Others stay with their worker.
 bool is_floating(DType dtype) noexcept;
 
+/// An error of the compiler for other types.
 template <class T>
-struct dtype_of_t;
+inline constexpr DType dtype_of = T::is_no_element;
 template <>
-struct dtype_of_t<float> {
-  static constexpr DType value = DType::f32;
-};
+inline constexpr DType dtype_of<float> = DType::f32;
 template <>
-struct dtype_of_t<double> {
-  static constexpr DType value = DType::f64;
-};
+inline constexpr DType dtype_of<double> = DType::f64;
 template <>
-struct dtype_of_t<BFloat16> {
-  static constexpr DType value = DType::bf16;
-};
+inline constexpr DType dtype_of<BFloat16> = DType::bf16;
 template <>
-struct dtype_of_t<Float16> {
-  static constexpr DType value = DType::f16;
-};
+inline constexpr DType dtype_of<Float16> = DType::f16;
 template <>
-struct dtype_of_t<std::int8_t> {
-  static constexpr DType value = DType::i8;
-};
+inline constexpr DType dtype_of<std::int8_t> = DType::i8;
 template <>
-struct dtype_of_t<std::uint8_t> {
-  static constexpr DType value = DType::u8;
-};
+inline constexpr DType dtype_of<std::uint8_t> = DType::u8;
 template <>
-struct dtype_of_t<std::int32_t> {
-  static constexpr DType value = DType::i32;
-};
+inline constexpr DType dtype_of<std::int32_t> = DType::i32;
 template <>
-struct dtype_of_t<std::int64_t> {
-  static constexpr DType value = DType::i64;
-};
-template <class T>
-inline constexpr DType dtype_of = dtype_of_t<T>::value;
+inline constexpr DType dtype_of<std::int64_t> = DType::i64;
 
 }  // namespace fast

@@ -97,6 +97,8 @@ class Dataset {
   std::span<const float> targets() const;
   const std::vector<std::int64_t>& target_shape() const;  ///< of one sample; empty: one value
   std::size_t target_size() const;                        ///< product of this shape
+  /// The samples have one class label each, and nothing else.
+  bool has_one_label() const { return classes() > 0 && target_shape().empty(); }
   bool is_bytes() const;  ///< a value is a byte, divided by 255 in batches; else a float
   /// As they are stored, size() × sample_size() of them. Throws Error(argument) for streamed and
   /// for selected samples.

@@ -276,7 +276,7 @@ class Model final : public Backend {
     if (shape_.size() == 1) inputs_.set_size(count, 1, shape_[0], 1);
     if (shape_.size() == 2) inputs_.set_size(count, 1, shape_[0], shape_[1]);
     if (shape_.size() == 3) inputs_.set_size(count, shape_[0], shape_[1], shape_[2]);
-    std::copy(batch.inputs.begin(), batch.inputs.end(), inputs_.host_write_only());
+    std::ranges::copy(batch.inputs, inputs_.host_write_only());
     return inputs_;
   }
 

@@ -4,7 +4,6 @@
 
 #include <fast/core/deadline.hpp>
 #include <fast/core/observer.hpp>
-#include <fast/exchange/peers.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +11,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <span>
 #include <stop_token>
 #include <vector>
 

@@ -8,7 +8,6 @@
 
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +23,8 @@ struct Region {
   /// Owns the memory. Its release does not block. See mpi::SharedWindow.
   std::shared_ptr<void> owner;
 };
+
+class Peers;  // what workers know of each other besides payloads
 
 /// An exchange and the states of its workers, over the same memory.
 struct Link {

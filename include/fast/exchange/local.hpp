@@ -5,7 +5,6 @@
 #include <fast/exchange/group.hpp>
 
 #include <functional>
-#include <memory>
 #include <vector>
 
 namespace fast::local {

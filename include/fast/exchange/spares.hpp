@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fast/exchange/group.hpp>
-#include <fast/membership/growth_rounds.hpp>
 
 namespace fast {
 

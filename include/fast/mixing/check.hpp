@@ -4,7 +4,6 @@
 #include <fast/mixing/weights.hpp>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,25 +35,5 @@ struct MixingCheck {
 /// O(edges·period). Throws Error(topology) when the rule does not fit the graph.
 MixingCheck check_mixing(const Schedule& schedule, WeightRule rule = WeightRule::automatic,
                          bool lazy = false);
-
-/// What an algorithm asks of its mixing matrix.
-struct MixingNeeds {
-  bool rows = true;
-  bool columns = false;
-  bool symmetric = false;
-  bool connected = true;
-  bool unchanging = false;  ///< one topology, every round the same
-  bool pairs = false;       ///< one neighbor at most, with weight 1/2
-  bool complete = false;    ///< all others, all with weight 1/N
-  bool columns_on_average = false;
-  bool sites = false;  ///< rounds within sites and rounds between them: see host_edges_of()
-  /// All eigenvalues of the (symmetric, unchanging) matrix are above it (to 1e-9).
-  std::optional<double> eigenvalues_above{};
-};
-
-/// Throws Error(topology) with the first finding that `needs` forbids; `algorithm` is for the
-/// message. The eigenvalues take what spectrum() takes.
-void require_mixing(const Schedule& schedule, WeightRule rule, bool lazy, const MixingNeeds& needs,
-                    const std::string& algorithm);
 
 }  // namespace fast

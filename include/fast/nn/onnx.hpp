@@ -16,8 +16,8 @@ struct OnnxNotes {
   /// one a channel (the input's first side). Without entries the input goes to the model as it is.
   std::vector<float> mean = {}, stddev = {};
   std::map<std::string, std::string> metadata = {};  ///< becomes metadata_props
-  /// Before that, the graph subtracts these numbers, one a channel. Its input is then of 64-bit
-  /// floats, since 32-bit floats cannot tell such values apart. Empty: nothing is subtracted.
+  /// The graph subtracts these numbers first, one a channel. Its input is then of 64-bit floats,
+  /// since 32-bit floats cannot tell such values apart. Empty: nothing is subtracted.
   std::vector<double> origins = {};
 };
 

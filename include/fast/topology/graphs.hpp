@@ -8,29 +8,6 @@
 #include <optional>
 #include <vector>
 
-namespace fast {
-
-/// What a Graph may be as well: one whose workers are grouped by host or by site.
-class InHosts {
- public:
-  virtual ~InHosts() = default;
-  virtual const std::vector<std::vector<int>>& workers_of_host() const = 0;
-};
-
-/// What a Graph may be as well: one that knows whether its edges are within hosts or between them.
-class HostEdges {
- public:
-  enum class Kind { anywhere, within, between };
-  virtual ~HostEdges() = default;
-  /// A round without edges is still within hosts or between them.
-  virtual Kind host_edges() const = 0;
-};
-
-/// Where the topology says that its edges are; anywhere, if it does not know.
-HostEdges::Kind host_edges_of(const Topology& topology);
-
-}  // namespace fast
-
 namespace fast::graph {
 
 /// Everybody reads the center and the center everybody.

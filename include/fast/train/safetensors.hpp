@@ -55,6 +55,9 @@ class Safetensors {
   const StoredTensor* find(std::string_view name) const;
   /// Valid as long as this object.
   std::span<const std::byte> data(const StoredTensor& tensor) const;
+  /// The tensors whose names begin with `prefix`, by their names without it, in the file's memory:
+  /// valid as long as this object, and not to be changed.
+  std::vector<TensorView> views(std::string_view prefix = {}) const;
   std::span<const std::byte> bytes() const { return {bytes_.data(), size_}; }  ///< the whole file
 
   /// Copies the tensors of the views' names to the views' memory. Throws Error(data), before it

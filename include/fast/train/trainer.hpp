@@ -8,7 +8,6 @@
 #include <fast/data/sample_stream.hpp>
 #include <fast/data/sampler.hpp>
 #include <fast/exchange/group.hpp>
-#include <fast/train/progress.hpp>
 #include <fast/train/summary.hpp>
 #include <fast/worker/worker.hpp>
 
@@ -99,6 +98,10 @@ struct CheckpointOptions {
 /// needs a rule that is a plain average (awc, pairwise), the codec identity, NotFinite::abort and a
 /// backend with in_slots().
 enum class Arena { fixed, rotating };
+
+/// How progress is shown. automatic: a bar if the stream is a terminal, or if fastrun shows it on
+/// one; nothing if fastrun shows a table of its own; otherwise lines.
+enum class ProgressStyle { automatic, bar, lines, none };
 
 /// The names of the data, the model and the optimizer in the opening table and in metrics. Empty
 /// ones are left out.

@@ -11,11 +11,11 @@
 #include <fast/core/tensor_view.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/exchange/spares.hpp>
+#include <fast/membership/growth_rounds.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/topology.hpp>
 
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>

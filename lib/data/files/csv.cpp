@@ -3,8 +3,6 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/data/formats.hpp>
-#include <limits>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <fast/core/error.hpp>
-#include <utility>
 
 #include "core/message.hpp"
 #include "core/text.hpp"

@@ -3,7 +3,6 @@
 
 #include <fast/data/resize.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -3,10 +3,8 @@
 #include <png.h>
 #include <webp/decode.h>
 
-#include <algorithm>
 #include <array>
 #include <csetjmp>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 #include <vector>

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <fast/core/element.hpp>
 #include <fast/core/error.hpp>
-#include <limits>
 #include <type_traits>
 
 #include "core/message.hpp"

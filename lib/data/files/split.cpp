@@ -30,7 +30,7 @@ std::vector<T> blocks_of(std::span<const T> values, const std::vector<std::size_
 
 /// The samples of each class; without one class label a sample, all of them.
 std::vector<std::vector<std::size_t>> strata_of(const Dataset& samples) {
-  const bool has_classes = !samples.labels().empty() && samples.target_shape().empty();
+  const bool has_classes = samples.has_one_label();
   std::vector<std::vector<std::size_t>> strata(
       has_classes ? static_cast<std::size_t>(samples.classes()) : 1);
   for (std::size_t i = 0; i < samples.size(); ++i)

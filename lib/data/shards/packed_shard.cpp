@@ -3,11 +3,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <cmath>
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <nlohmann/json.hpp>
+
 #include "core/message.hpp"
 
 namespace fast::data {

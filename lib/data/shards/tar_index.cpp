@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <fast/core/error.hpp>
 #include <optional>
-#include <utility>
 
 #include "core/message.hpp"
 

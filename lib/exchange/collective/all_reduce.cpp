@@ -12,16 +12,13 @@
 #include <fast/mixing/kernels.hpp>
 #include <utility>
 
+#include "core/contains.hpp"
 #include "core/waits.hpp"
 
 namespace fast::exchange {
 namespace {
 
 constexpr auto ask_again = std::chrono::milliseconds(20);
-
-bool has(const std::vector<int>& workers, int worker) {
-  return std::ranges::count(workers, worker) > 0;
-}
 
 /// Whether this worker is the one that reports.
 bool reports(const ExitReports& ends, int rank, Seconds patience) {
@@ -44,7 +41,8 @@ std::size_t slice_begin(std::size_t count, int w, int workers) {
 
 /// If nobody reports deaths, waits end for suspects.
 ExchangeOptions waiting_for_all(ExchangeOptions options, const ExitReports& ends) {
-  if (ends.all) options.has_ended = [ended = ends.all](int worker) { return has(ended(), worker); };
+  if (ends.all)
+    options.has_ended = [ended = ends.all](int worker) { return contains(ended(), worker); };
   return options;
 }
 

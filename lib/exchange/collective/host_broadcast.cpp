@@ -38,7 +38,7 @@ HostBroadcast::HostBroadcast(Group group, BroadcastOptions options)
     : group_(std::move(group)), options_(options), part_bytes_(first_part(options)) {
   const std::vector<int> hosts = group_.hosts();
   leader_ = hosts[static_cast<std::size_t>(group_.rank())];
-  const auto here = std::count(hosts.begin(), hosts.end(), hosts.front());
+  const auto here = std::ranges::count(hosts, hosts.front());
   if (here == group_.size()) return;
   const Deadline deadline(options_.deadline);
   hosts_of_leaders_ = part_of(group_, leads() ? 0 : 1, deadline);

@@ -10,6 +10,7 @@
 #include "exchange/device/host_pins.hpp"
 #include "exchange/device/image.hpp"
 #include "exchange/device/stamped_reads.hpp"
+#include "exchange/peers.hpp"
 
 namespace fast {
 namespace {

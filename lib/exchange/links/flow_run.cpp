@@ -1,6 +1,5 @@
 #include "exchange/links/flow_run.hpp"
 
-#include <algorithm>
 #include <fast/core/deadline.hpp>
 #include <string>
 #include <thread>

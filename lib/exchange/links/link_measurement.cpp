@@ -156,7 +156,7 @@ void LinkMeasurement::find_message_size() {
       rates.push_back(rate(size_bytes_, seconds.back(), found_.latency_s));
     }
     found_.lone_bandwidth = median(rates);
-    const double longest_s = *std::max_element(seconds.begin(), seconds.end());
+    const double longest_s = *std::ranges::max_element(seconds);
     const double on_the_way_s = longest_s - 2 * found_.latency_s;
     if (on_the_way_s >= target_s_ || size_bytes_ >= most_size_bytes || !has_time(message_share)) {
       return;

@@ -3,10 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <fast/exchange/measured_links.hpp>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "exchange/links/measured_links.hpp"
 
 namespace fast::exchange {
 

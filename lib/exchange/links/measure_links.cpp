@@ -1,11 +1,11 @@
 #include <array>
 #include <cstring>
 #include <fast/core/error.hpp>
-#include <fast/exchange/measured_links.hpp>
 #include <optional>
 
 #include "core/host.hpp"
 #include "exchange/links/link_measurement.hpp"
+#include "exchange/links/measured_links.hpp"
 #include "exchange/links/mpi_trials.hpp"
 #include "mpi/impl.hpp"
 #include "mpi/launcher.hpp"

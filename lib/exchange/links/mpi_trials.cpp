@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "core/contains.hpp"
 #include "core/leak_until_exit.hpp"
 #include "core/waits.hpp"
 #include "exchange/links/flow_run.hpp"
@@ -48,10 +49,6 @@ std::vector<double> report_of(FlowRun& run, const Deadline& deadline) {
   return report;
 }
 
-bool contains(const std::vector<int>& ranks, int rank) {
-  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
-}
-
 /// Receives what a rank may still be sent after the deadline. Of a rank 0 that has ended, messages
 /// may be on their way for a moment.
 template <class Buffer>
@@ -86,7 +83,7 @@ struct MpiTrials::Order {
   std::vector<mpi::Request> requests;
 
   bool has_left() {
-    return std::all_of(requests.begin(), requests.end(), [](auto& each) { return each.test(); });
+    return std::ranges::all_of(requests, [](auto& each) { return each.test(); });
   }
 };
 
@@ -119,7 +116,7 @@ TrialTimes MpiTrials::run(const std::vector<Flow>& flows, int count) {
   FlowRun own(messages_, 0, flows, count);
   std::vector<double> own_report = report_of(own, Deadline(answer_within_));
   collect(reports, Deadline(answer_within_ + report_grace));
-  const bool complete = std::all_of(reports.begin(), reports.end(), [](const Report& each) {
+  const bool complete = std::ranges::all_of(reports, [](const Report& each) {
     return each.is_there && each.numbers->front() == all_answered;
   });
   if (!complete || own_report.front() != all_answered) {

@@ -3,8 +3,9 @@
 
 #include <cstddef>
 #include <fast/core/deadline.hpp>
-#include <fast/exchange/peers.hpp>
 #include <span>
+
+#include "exchange/peers.hpp"
 
 namespace fast::exchange {
 

@@ -18,8 +18,6 @@ class RemoteMirror : public RemoteAccess {
  public:
   RemoteMirror(RemoteEdges edges, RemoteTransports ways, RemoteLog log);
   ~RemoteMirror() override;
-  RemoteMirror(const RemoteMirror&) = delete;
-  RemoteMirror& operator=(const RemoteMirror&) = delete;
 
   bool is_remote(int worker) const override { return ways_.path(worker) != RemotePath::none; }
   bool look(int worker, const Deadline& deadline) override;

@@ -1,7 +1,6 @@
 #include "exchange/remote/remote_paths.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
@@ -215,9 +214,8 @@ std::vector<RemotePath> choose_paths(const mpi::Communicator& communicator,
     paths[worker] = pair == pairs.end() ? otherwise : faster(pair->second);
   }
   if (edges.rank == 0 && options.log && !pairs.empty()) {
-    const auto by_messages = std::count_if(pairs.begin(), pairs.end(), [](const auto& pair) {
-      return faster(pair.second) == RemotePath::two_sided;
-    });
+    const auto by_messages = std::ranges::count_if(
+        pairs, [](const auto& pair) { return faster(pair.second) == RemotePath::two_sided; });
     options.log(
         LogLevel::info,
         fmt::format("remote edges: {} of {} pairs of neighbors use messages, the others reads "

@@ -50,9 +50,8 @@ void RemoteTasks::await(Entry& entry, const Deadline& deadline,
 
 /// A task of this worker whose caller has given up.
 std::shared_ptr<RemoteTasks::Entry> RemoteTasks::left_behind(int worker) const {
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
-    return entry->task->worker() == worker;
-  });
+  const auto found = std::ranges::find_if(
+      entries_, [&](const auto& entry) { return entry->task->worker() == worker; });
   return found == entries_.end() ? nullptr : *found;
 }
 

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "core/contains.hpp"
+
 namespace fast::exchange {
 namespace {
-
-bool contains(const std::vector<int>& workers, int worker) {
-  return std::find(workers.begin(), workers.end(), worker) != workers.end();
-}
 
 template <class T>
 bool raise(std::atomic<T>& to, T value) {

@@ -3,7 +3,6 @@
 // remote edges.
 #pragma once
 
-#include <functional>
 #include <optional>
 
 #include "exchange/remote/messages/send_buffers.hpp"

@@ -15,8 +15,7 @@ void Replicators::add(std::unique_ptr<Replicator> replicator) {
 
 bool Replicators::follows(int worker) const {
   const auto is = [&](const auto& replicator) { return replicator->worker() == worker; };
-  return std::any_of(live_.begin(), live_.end(), is) ||
-         std::any_of(failed_.begin(), failed_.end(), is);
+  return std::ranges::any_of(live_, is) || std::ranges::any_of(failed_, is);
 }
 
 /// True when call(replicator) is true for any. Gives up those whose call throws.

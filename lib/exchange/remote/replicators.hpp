@@ -52,8 +52,8 @@ class Replicators {
   bool follows(int worker) const;
   template <class Condition>
   bool any_of(const Condition& holds) const {
-    return std::any_of(live_.begin(), live_.end(),
-                       [&](const auto& replicator) { return holds(replicator->worker()); });
+    return std::ranges::any_of(live_,
+                               [&](const auto& replicator) { return holds(replicator->worker()); });
   }
 
   /// Of all edges that were not given up.

@@ -5,6 +5,7 @@
 #include <fast/core/error.hpp>
 #include <fast/exchange/spares.hpp>
 
+#include "core/contains.hpp"
 #include "exchange/open_coordinator.hpp"
 
 namespace fast {
@@ -49,8 +50,7 @@ std::vector<int> SeatedGroup::died() const {
   std::vector<int> seats;
   const std::vector<int> ranks = everyone_.died();
   for (int seat = 0; seat < size(); ++seat) {
-    if (std::find(ranks.begin(), ranks.end(), members_->map().holder(seat)) != ranks.end())
-      seats.push_back(seat);
+    if (contains(ranks, members_->map().holder(seat))) seats.push_back(seat);
   }
   return seats;
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "exchange/peers.hpp"
+
 namespace fast::exchange {
 namespace {
 
@@ -39,7 +41,7 @@ class SeatedExchange final : public Exchange {
   }
   void complete(std::int64_t rounds) override {
     ranks_->complete(rounds);
-    members_->records().set_progress(rounds);
+    members_->map().records().set_progress(rounds);
   }
 
  private:
@@ -71,7 +73,7 @@ class SeatedPeers final : public Peers, public Results {
   void note_progress() override { ranks_->note_progress(); }
   /// That the worker runs is noted by its owner, when all have met.
   bool announce(WorkerStatus status) override {
-    if (status != WorkerStatus::running) members_->records().set_status(status);
+    if (status != WorkerStatus::running) members_->map().records().set_status(status);
     return ranks_->announce(status);
   }
   Snapshot snapshot(int worker, std::span<std::byte> room, Piece& piece) const override {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "exchange/peers.hpp"
 #include "exchange/shared/slot_board.hpp"
 #include "membership/liveness.hpp"
 
@@ -24,12 +25,10 @@ class Heartbeat {
   PeerState own() const { return state_of(board_->header(rank_)); }
   /// What the worker shows now; a sign of life if it has changed.
   PeerState look(int worker);
-  /// True when the worker has shown no sign of life for longer than suspect_after().
+  /// True when the worker has shown no sign of life for longer than the detector's
+  /// suspect_after().
   bool is_suspect(int worker);
-  /// Time since its latest sign of life.
-  Seconds silence(int worker) const { return detector_.silence(worker); }
-  /// The longest silence of that worker that makes no suspect now.
-  Seconds suspect_after(int worker) const { return detector_.suspect_after(worker); }
+  const membership::FailureDetector& detector() const { return detector_; }
 
  private:
   std::shared_ptr<const SlotBoard> board_;

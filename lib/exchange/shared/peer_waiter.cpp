@@ -38,7 +38,7 @@ bool PeerWaiter::is_suspect(int worker, std::int64_t round) {
   if (now && !before) {
     log(LogLevel::warning,
         fmt::format("worker {}: worker {} has shown no sign of life for {:.1f} s; {} it",
-                    own_name(), named(worker), heartbeat_->silence(worker).count(),
+                    own_name(), named(worker), heartbeat_->detector().silence(worker).count(),
                     options_.has_ended ? "waiting for" : "continuing without"));
   }
   if (before && !now) {

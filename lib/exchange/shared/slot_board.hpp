@@ -59,7 +59,6 @@ class SlotBoard {
   SlotBoard(Region region, const PayloadShape& shape, bool keeps_copy = false);
 
   int workers() const { return static_cast<int>(region_.parts.size()); }
-  const PayloadShape& shape() const { return layout_.shape(); }
   const SlotLayout& layout() const { return layout_; }
 
   WorkerHeader& header(int worker) const {

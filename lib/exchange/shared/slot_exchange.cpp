@@ -5,14 +5,11 @@
 #include <fast/mixing/kernels.hpp>
 #include <utility>
 
+#include "core/contains.hpp"
 #include "core/numbers.hpp"
 
 namespace fast::exchange {
 namespace {
-
-bool contains(const std::vector<int>& workers, int worker) {
-  return std::find(workers.begin(), workers.end(), worker) != workers.end();
-}
 
 Arrival::State arrival_state_of(PeerWaiter::Outcome outcome) {
   switch (outcome) {

@@ -32,7 +32,7 @@ SlotPeers::SlotPeers(std::shared_ptr<Heartbeat> heartbeat, std::shared_ptr<Remot
       board_(heartbeat_->board()),
       rank_(heartbeat_->rank()),
       remote_(std::move(remote)),
-      thread_([this](Seconds) {
+      beats_([this](Seconds) {
         heartbeat_->beat();
         return false;
       }) {}
@@ -50,7 +50,9 @@ PeerState SlotPeers::peer(int worker) const {
 
 bool SlotPeers::is_suspect(int worker) const { return heartbeat_->is_suspect(worker); }
 
-Seconds SlotPeers::suspect_after(int worker) const { return heartbeat_->suspect_after(worker); }
+Seconds SlotPeers::suspect_after(int worker) const {
+  return heartbeat_->detector().suspect_after(worker);
+}
 
 bool SlotPeers::announce(WorkerStatus status) {
   bool first = false;
@@ -105,7 +107,8 @@ Snapshot SlotPeers::snapshot(int worker, std::span<std::byte> room, Piece& piece
     const std::int64_t of_round = round.load(std::memory_order_acquire);
     const bool weights = board_->has_weights(worker, sequence).load(std::memory_order_relaxed) != 0;
     const auto slot = board_->payload(worker, sequence);
-    const std::size_t all = weights ? board_->shape().weights_bytes : board_->shape().vector_bytes;
+    const std::size_t all =
+        weights ? board_->layout().shape().weights_bytes : board_->layout().shape().vector_bytes;
     const std::size_t bytes = std::min(room.size(), all - std::min(all, piece.offset));
     const std::byte* begin = (weights ? slot.weights : slot.vector(0)) + piece.offset;
     const std::byte* from = read_optimistically(begin, room.data(), bytes);
@@ -124,8 +127,8 @@ std::span<std::byte> SlotPeers::room() {
   const std::uint64_t next = state_of(board_->header(rank_)).sequence + 1;
   begin_writing(board_->round(rank_, next));
   const MutablePayload slot = board_->payload(rank_, next);
-  if (slot.weights != nullptr) return {slot.weights, board_->shape().weights_bytes};
-  return {slot.vector(0), board_->shape().vector_bytes};
+  if (slot.weights != nullptr) return {slot.weights, board_->layout().shape().weights_bytes};
+  return {slot.vector(0), board_->layout().shape().vector_bytes};
 }
 
 /// A network adapter that reads this memory would go on to read the pages that are given back.

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "exchange/peers.hpp"
 #include "exchange/remote/remote_access.hpp"
 #include "exchange/shared/heartbeat.hpp"
 #include "membership/periodic_thread.hpp"
@@ -17,8 +18,6 @@ class SlotPeers : public Peers, public Results {
   /// `remote` serves workers of other hosts; null when there are none.
   explicit SlotPeers(std::shared_ptr<Heartbeat> heartbeat,
                      std::shared_ptr<RemoteAccess> remote = nullptr);
-  SlotPeers(const SlotPeers&) = delete;
-  SlotPeers& operator=(const SlotPeers&) = delete;
 
   const std::shared_ptr<Heartbeat>& heartbeat() const { return heartbeat_; }
 
@@ -49,7 +48,7 @@ class SlotPeers : public Peers, public Results {
   std::shared_ptr<RemoteAccess> remote_;
   mutable std::mutex mutex_;      ///< guards silent_
   mutable std::set<int> silent_;  ///< workers of other hosts that have not answered the latest look
-  membership::PeriodicThread thread_;  ///< beats; declared last: it uses all others
+  membership::PeriodicThread beats_;  ///< declared last: it uses the others
 };
 
 }  // namespace fast::exchange

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <cstdint>
 #include <fast/core/memory.hpp>
-#include <fast/exchange/peers.hpp>
 
+#include "exchange/peers.hpp"
 #include "exchange/shared/slot_protocol.hpp"
 
 namespace fast::exchange {

@@ -10,7 +10,7 @@ namespace {
 template <class T>
 class ReluLayer final : public Layer<T> {
  public:
-  explicit ReluLayer(const Shape& shape) : shape_(shape) {}
+  ReluLayer(const Relu&, const Shape& shape) : shape_(shape) {}
   void forward(const T*, const T* x, T* y, const Pass<T>& pass) override {
     relu_forward(x, y, stored_elements<T>(shape_, pass.count));
   }
@@ -23,15 +23,9 @@ class ReluLayer final : public Layer<T> {
   Shape shape_;
 };
 
-struct ReluKind {
-  using Spec = Relu;
-
+struct ReluKind : KindOf<Relu, ReluLayer> {
   static std::string describe(const Relu&) { return "relu"; }
   static Shape output(const Relu&, const Shape& in) { return in; }
-  template <class T>
-  static std::unique_ptr<Layer<T>> make(const Relu&, const Shape& in) {
-    return std::make_unique<ReluLayer<T>>(in);
-  }
   static std::string to_onnx(const Relu&, const std::string& in, OnnxGraph& graph) {
     return graph.node("Relu", {in});
   }

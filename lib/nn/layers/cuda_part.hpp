@@ -84,7 +84,7 @@ inline Index elements_of(const Shape& shape) {
 inline Index area_of(const Shape& image) { return image[1] * image[2]; }
 
 template <class V>
-inline constexpr DType type_of = dtype_of_t<V>::value;
+inline constexpr DType type_of = dtype_of<V>;
 /// Parameters, which are f32, serve as they are.
 template <class V>
 inline constexpr bool is_exact = std::is_same_v<V, float>;

@@ -1,7 +1,6 @@
 // The function of an elementwise layer, which the host and GPUs both compile.
 #pragma once
 
-#include <cmath>
 #include <fast/nn/model_spec.hpp>
 
 #include "core/host_device.hpp"

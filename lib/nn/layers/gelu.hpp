@@ -1,6 +1,8 @@
 // The function of GELU.
 #pragma once
 
+#include <cmath>
+
 #include "nn/layers/function.hpp"
 
 namespace fast::nn {

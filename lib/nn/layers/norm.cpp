@@ -111,10 +111,8 @@ class GroupNormLayer final : public Layer<T> {
       : spec_(spec), channels_(in[0]), area_(in[1] * in[2]) {}
 
   void forward(const T* parameters, const T* x, T* y, const Pass<T>& pass) override {
-    const auto needed =
-        static_cast<std::size_t>(block_count<T>(pass.count) * spec_.groups * lanes<T>) * sizeof(T);
-    for (AlignedBuffer* buffer : {&mean_, &reciprocal_})
-      if (buffer->size_bytes() < needed) *buffer = AlignedBuffer(needed);
+    const Index kept = block_count<T>(pass.count) * spec_.groups * lanes<T>;
+    for (AlignedBuffer* buffer : {&mean_, &reciprocal_}) grow<T>(*buffer, kept);
     group_norm_forward({channels_, area_, pass.count}, spec_.groups, static_cast<T>(spec_.epsilon),
                        parameters, parameters + channels_, x, y, mean_.as<T>().data(),
                        reciprocal_.as<T>().data());

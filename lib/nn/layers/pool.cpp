@@ -9,38 +9,41 @@ namespace fast::nn {
 
 // What pooling layers have in common.
 
-/// The common part of their rows. A layer adds `describe`, `make` and `to_onnx`.
-template <class S>
-struct PoolKind {
-  using Spec = S;
+namespace {
 
+template <class Pool>
+Shape output_of(const Pool& pool, const Shape& in) {
+  const Window window{pool.size, pool.stride, pool.padding};
+  window.demand_fit(in);
+  demand(2 * pool.padding <= pool.size, "padding must be at most half of the window");
+  return {in[0], window.along(in[1]), window.along(in[2])};
+}
+
+template <class Pool>
+PoolSize size_of(const Pool& pool, const Shape& in) {
+  const Shape out = output_of(pool, in);
+  return {in[1], in[2], out[1], out[2], pool.size, pool.stride, pool.padding};
+}
+
+/// The common part of their rows. A layer adds `describe` and `to_onnx`.
+template <class Spec, template <class> class OnCpu>
+struct PoolKind : KindOf<Spec, OnCpu> {
   static void keys(Spec& pool, Keys& keys) {
     keys.optional("size", pool.size);
     keys.optional("stride", pool.stride);
     keys.optional("padding", pool.padding);
   }
-  static Shape output(const Spec& pool, const Shape& in) {
-    const Window window{pool.size, pool.stride, pool.padding};
-    window.demand_fit(in);
-    demand(2 * pool.padding <= pool.size, "padding must be at most half of the window");
-    return {in[0], window.along(in[1]), window.along(in[2])};
-  }
+  static Shape output(const Spec& pool, const Shape& in) { return output_of(pool, in); }
   static std::string described(const char* name, const Spec& pool) {
     return fmt::format("{} pool {}, stride {}, padding {}", name, pool.size, pool.stride,
                        pool.padding);
   }
-  static PoolSize size_of(const Spec& pool, const Shape& in) {
-    const Shape out = output(pool, in);
-    return {in[1], in[2], out[1], out[2], pool.size, pool.stride, pool.padding};
-  }
 };
-
-namespace {
 
 template <class T>
 class MaxPoolLayer final : public Layer<T> {
  public:
-  MaxPoolLayer(Index channels, const PoolSize& size) : channels_(channels), size_(size) {}
+  MaxPoolLayer(const MaxPool& pool, const Shape& in) : channels_(in[0]), size_(size_of(pool, in)) {}
 
   void forward(const T*, const T* x, T* y, const Pass<T>& pass) override {
     max_pool_forward(size_, x, y, planes(pass.count));
@@ -55,12 +58,8 @@ class MaxPoolLayer final : public Layer<T> {
   PoolSize size_;
 };
 
-struct MaxPoolKind : PoolKind<MaxPool> {
+struct MaxPoolKind : PoolKind<MaxPool, MaxPoolLayer> {
   static std::string describe(const MaxPool& pool) { return described("max", pool); }
-  template <class T>
-  static std::unique_ptr<Layer<T>> make(const MaxPool& pool, const Shape& in) {
-    return std::make_unique<MaxPoolLayer<T>>(in[0], size_of(pool, in));
-  }
   static std::string to_onnx(const MaxPool& pool, const std::string& in, OnnxGraph& graph) {
     return graph.node("MaxPool", {in}, onnx::window(pool.size, pool.stride, pool.padding));
   }
@@ -75,7 +74,8 @@ namespace {
 template <class T>
 class WindowMeanLayer final : public Layer<T> {
  public:
-  WindowMeanLayer(Index channels, const PoolSize& size) : channels_(channels), size_(size) {}
+  WindowMeanLayer(const AveragePool& pool, const Shape& in)
+      : channels_(in[0]), size_(size_of(pool, in)) {}
 
   void forward(const T*, const T* x, T* y, const Pass<T>& pass) override {
     const T share = share_of_one();
@@ -126,12 +126,8 @@ class WindowMeanLayer final : public Layer<T> {
   PoolSize size_;
 };
 
-struct WindowMeanKind : PoolKind<AveragePool> {
+struct WindowMeanKind : PoolKind<AveragePool, WindowMeanLayer> {
   static std::string describe(const AveragePool& pool) { return described("average", pool); }
-  template <class T>
-  static std::unique_ptr<Layer<T>> make(const AveragePool& pool, const Shape& in) {
-    return std::make_unique<WindowMeanLayer<T>>(in[0], size_of(pool, in));
-  }
   static std::string to_onnx(const AveragePool& pool, const std::string& in, OnnxGraph& graph) {
     std::vector<onnx::Message> attributes = onnx::window(pool.size, pool.stride, pool.padding);
     attributes.push_back(onnx::attribute("count_include_pad", std::int64_t{1}));
@@ -148,7 +144,8 @@ namespace {
 template <class T>
 class AveragePoolLayer final : public Layer<T> {
  public:
-  explicit AveragePoolLayer(const Shape& in) : channels_(in[0]), area_(in[1] * in[2]) {}
+  AveragePoolLayer(const GlobalAveragePool&, const Shape& in)
+      : channels_(in[0]), area_(in[1] * in[2]) {}
   void forward(const T*, const T* x, T* y, const Pass<T>& pass) override {
     average_pool_forward({channels_, area_, pass.count}, x, y);
   }
@@ -160,17 +157,11 @@ class AveragePoolLayer final : public Layer<T> {
   Index channels_, area_;
 };
 
-struct AveragePoolKind {
-  using Spec = GlobalAveragePool;
-
+struct AveragePoolKind : KindOf<GlobalAveragePool, AveragePoolLayer> {
   static std::string describe(const GlobalAveragePool&) { return "global average pool"; }
   static Shape output(const GlobalAveragePool&, const Shape& in) {
     demand_image(in);
     return {in[0]};
-  }
-  template <class T>
-  static std::unique_ptr<Layer<T>> make(const GlobalAveragePool&, const Shape& in) {
-    return std::make_unique<AveragePoolLayer<T>>(in);
   }
   static std::string to_onnx(const GlobalAveragePool&, const std::string& in, OnnxGraph& graph) {
     return graph.flattened(graph.node("GlobalAveragePool", {in}));

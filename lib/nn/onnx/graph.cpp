@@ -27,8 +27,7 @@ void OnnxGraph::check(const ParameterSpec& spec) {
 }
 
 std::vector<TensorView>::const_iterator OnnxGraph::find(const std::string& name) const {
-  return std::find_if(tensors_.begin(), tensors_.end(),
-                      [&](const TensorView& view) { return view.name == name; });
+  return std::ranges::find(tensors_, name, &TensorView::name);
 }
 
 std::string OnnxGraph::add(const std::vector<LayerSpec>& layers, std::string input) {

@@ -1,7 +1,6 @@
 // Publishes to a stream and waits for its acknowledgments.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <unordered_map>
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/contains.hpp"
+#include "membership/peer_state.hpp"
 #include "train/run/training_cursor.hpp"
 
 namespace fast::train {
@@ -15,7 +17,7 @@ void SpeedMeter::add(double seconds, std::size_t samples) {
 double SpeedMeter::seconds_per_sample() const {
   if (of_rounds_.empty()) return 0;
   std::vector<double> sorted = of_rounds_;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const std::size_t middle = sorted.size() / 2;
   return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
@@ -39,21 +41,21 @@ Balancer::Balancer(const RunPlan& plan, TrainingBatches& batches, Replica& repli
       replica_(replica),
       shares_(plan.shares),
       meter_(measured_rounds(batches.rounds())) {
-  replica_.set_share(shares_.scale(plan_.group.rank()));
+  replica_.step().set_share(shares_.scale(plan_.group.rank()));
 }
 
 void Balancer::apply(Shares shares) {
   if (shares == shares_) return;
   shares_ = std::move(shares);
   batches_.divide(plan_, shares_);
-  replica_.set_share(shares_.scale(plan_.group.rank()));
+  replica_.step().set_share(shares_.scale(plan_.group.rank()));
 }
 
 /// Epochs are counted from 1 on, as in the progress and in metrics.
 void Balancer::say(const Shares& shares, int epoch, const char* why) const {
   if (plan_.group.rank() != 0) return;
   const auto& batches = shares.batches();
-  const bool all_are_there = std::find(batches.begin(), batches.end(), 0) == batches.end();
+  const bool all_are_there = !contains(batches, 0);
   plan_.log(LogLevel::info,
             fmt::format("batches of {} samples from epoch {} on, {}{}", shares.text(), epoch + 1,
                         why, all_are_there ? "" : " (0: a worker that is away)"));
@@ -106,7 +108,7 @@ void Balancer::take_shares(const Metadata& metadata) {
 /// Files may be of different epochs. All workers take the shares of the last one.
 void Balancer::take_newest_saved() {
   const auto all = plan_.group.all_gather(saved_, plan_.deadline(), "Trainer: saved batches");
-  const std::string& newest = *std::max_element(all.begin(), all.end());
+  const std::string& newest = *std::ranges::max_element(all);
   const std::size_t space = newest.find(' ');
   if (space == std::string::npos) return;
   auto shares =

@@ -1,6 +1,5 @@
 #include "train/balance/share_agreement.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <fast/core/error.hpp>
 #include <utility>

@@ -41,8 +41,6 @@ class ShareAgreement final : private membership::Protocol {
   ShareAgreement(std::shared_ptr<membership::Coordinator> coordinator, Shares first,
                  const Options& options);
   ~ShareAgreement();
-  ShareAgreement(const ShareAgreement&) = delete;
-  ShareAgreement& operator=(const ShareAgreement&) = delete;
 
   /// This worker has measured for the next division, and waits for it.
   bool has_measured() const;

@@ -20,7 +20,7 @@ class ShareDivision {
  public:
   ShareDivision(std::span<const double> speeds, std::size_t samples)
       : speeds_(speeds.begin(), speeds.end()), batches_(speeds.size()), left_(samples) {
-    const double most = *std::max_element(speeds_.begin(), speeds_.end());
+    const double most = *std::ranges::max_element(speeds_);
     for (double& speed : speeds_) speed /= most;  // their sum is finite
   }
 
@@ -61,7 +61,7 @@ class ShareDivision {
       given += batches_[w];
       rests.emplace_back(std::floor(part) - part, w);
     }
-    std::sort(rests.begin(), rests.end());
+    std::ranges::sort(rests);
     for (std::size_t i = 0; given < left_; ++i, ++given) ++batches_[rests[i % rests.size()].second];
   }
 
@@ -101,7 +101,7 @@ Shares Shares::even(int workers, std::size_t batch_size) {
 }
 
 Shares Shares::in_proportion(std::span<const double> speeds, std::size_t batch_size) {
-  const auto away = static_cast<std::size_t>(std::count(speeds.begin(), speeds.end(), 0.0));
+  const auto away = static_cast<std::size_t>(std::ranges::count(speeds, 0.0));
   return Shares(ShareDivision(speeds, speeds.size() * batch_size - away).batches());
 }
 

@@ -1,10 +1,12 @@
 // Reading checkpoints.
-#include <fast/core/error.hpp>
-#include <fast/train/checkpoint.hpp>
+#include "train/checkpoint/checkpoint.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <fast/core/error.hpp>
+#include <optional>
 
+#include "core/floating.hpp"
 #include "core/message.hpp"
 #include "core/whole_file.hpp"
 #include "train/checkpoint/manifest.hpp"
@@ -93,53 +95,24 @@ Safetensors read_shard(const Manifest& manifest, int worker) {
 
 namespace {
 
-double load(const std::byte* at, DType dtype, std::size_t e) {
-  switch (dtype) {
-    case DType::f32:
-      return reinterpret_cast<const float*>(at)[e];
-    case DType::f64:
-      return reinterpret_cast<const double*>(at)[e];
-    case DType::bf16:
-      return to_float(reinterpret_cast<const BFloat16*>(at)[e]);
-    default:
-      return to_float(reinterpret_cast<const Float16*>(at)[e]);
-  }
-}
-
-void store(std::byte* at, DType dtype, std::size_t e, double value) {
-  switch (dtype) {
-    case DType::f32:
-      reinterpret_cast<float*>(at)[e] = static_cast<float>(value);
-      break;
-    case DType::f64:
-      reinterpret_cast<double*>(at)[e] = value;
-      break;
-    case DType::bf16:
-      reinterpret_cast<BFloat16*>(at)[e] = to_bfloat16(static_cast<float>(value));
-      break;
-    default:
-      reinterpret_cast<Float16*>(at)[e] = to_float16(static_cast<float>(value));
-      break;
-  }
-}
-
 /// Sums in double precision, one for each tensor.
 class Average {
  public:
   void add(const Safetensors& file, std::string_view prefix) {
-    std::size_t k = 0;
-    for (const StoredTensor& tensor : file.tensors()) {
-      if (!tensor.name.starts_with(prefix)) continue;
-      if (files_ == 0) begin(tensor, file.data(tensor), prefix);
-      require(k < tensors_.size() && tensors_[k].shape == tensor.shape &&
-                  tensors_[k].dtype == tensor.dtype &&
-                  tensors_[k].name == tensor.name.substr(prefix.size()),
+    const std::vector<TensorView> views = file.views(prefix);
+    if (files_ == 0) std::ranges::for_each(views, [&](const TensorView& view) { begin(view); });
+    for (std::size_t k = 0; k < views.size(); ++k) {
+      const TensorView& view = views[k];
+      require(k < tensors_.size() && tensors_[k].shape == view.shape &&
+                  tensors_[k].dtype == view.dtype && tensors_[k].name == view.name,
               ErrorKind::data,
-              "checkpoint: its workers' tensors \"{}\" differ; they are not of one run",
-              tensor.name);
-      const std::byte* data = file.data(tensor).data();
-      for (std::size_t e = 0; e < sums_[k].size(); ++e) sums_[k][e] += load(data, tensor.dtype, e);
-      ++k;
+              "checkpoint: its workers' tensors \"{}{}\" differ; they are not of one run", prefix,
+              view.name);
+      if (!is_floating(view.dtype)) continue;
+      with_floating(view.dtype, [&]<class T>(T) {
+        const T* values = static_cast<const T*>(view.data);
+        for (double& sum : sums_[k]) sum += as_double(*values++);
+      });
     }
     ++files_;
   }
@@ -148,24 +121,23 @@ class Average {
 
   OwnedTensors take() {
     for (std::size_t k = 0; k < tensors_.size(); ++k) {
-      for (std::size_t e = 0; e < sums_[k].size(); ++e) {
-        store(memory_[k].data(), tensors_[k].dtype, e, sums_[k][e] / files_);
-      }
+      if (!is_floating(tensors_[k].dtype)) continue;
+      with_floating(tensors_[k].dtype, [&]<class T>(T) {
+        T* values = reinterpret_cast<T*>(memory_[k].data());
+        for (const double sum : sums_[k]) *values++ = from_double<T>(sum / files_);
+      });
     }
     return {std::move(tensors_), std::move(memory_)};
   }
 
  private:
-  void begin(const StoredTensor& tensor, std::span<const std::byte> data, std::string_view prefix) {
-    memory_.emplace_back(data.size());
-    if (!data.empty()) std::memcpy(memory_.back().data(), data.data(), data.size());
-    tensors_.push_back({tensor.name.substr(prefix.size()),
-                        memory_.back().data(),
-                        tensor.shape,
-                        tensor.dtype,
-                        Role::parameter,
-                        {}});
-    sums_.emplace_back(is_floating(tensor.dtype) ? tensors_.back().element_count() : 0);
+  void begin(TensorView view) {
+    const std::size_t bytes = view.size_bytes();
+    memory_.emplace_back(bytes);
+    if (bytes > 0) std::memcpy(memory_.back().data(), view.data, bytes);
+    view.data = memory_.back().data();
+    tensors_.push_back(std::move(view));
+    sums_.emplace_back(is_floating(tensors_.back().dtype) ? tensors_.back().element_count() : 0);
   }
 
   std::vector<TensorView> tensors_;

@@ -2,11 +2,12 @@
 #include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
 #include <fast/mixing/kernels.hpp>
-#include <fast/train/checkpoint.hpp>
 
+#include "core/contains.hpp"
 #include "core/message.hpp"
 #include "core/serial_executor.hpp"
 #include "core/whole_file.hpp"
+#include "train/checkpoint/checkpoint.hpp"
 #include "train/checkpoint/manifest.hpp"
 
 namespace fast::train {
@@ -163,7 +164,7 @@ struct CheckpointWriter::Impl {
     std::vector<int> there = one.absent ? one.absent() : std::vector<int>{};
     for (const WorkerFile& shard : shards) there.push_back(shard.worker);
     for (int worker = 0; worker < one.workers; ++worker)
-      if (std::find(there.begin(), there.end(), worker) == there.end()) return true;
+      if (!contains(there, worker)) return true;
     return false;
   }
 

@@ -1,7 +1,9 @@
 // The JSON files of checkpoints.
 #pragma once
 
-#include <fast/train/checkpoint.hpp>
+#include <optional>
+
+#include "train/checkpoint/checkpoint.hpp"
 
 namespace fast::train {
 

@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/contains.hpp"
 #include "core/whole_file.hpp"
 #include "train/checkpoint/manifest.hpp"
 
@@ -39,18 +40,14 @@ bool is_local(int descriptor) {
   constexpr unsigned local[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,       BTRFS_SUPER_MAGIC, zfs,
                                 F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC};
   struct statfs found {};
-  return fstatfs(descriptor, &found) == 0 &&
-         std::find(std::begin(local), std::end(local), static_cast<unsigned>(found.f_type)) !=
-             std::end(local);
+  return fstatfs(descriptor, &found) == 0 && contains(local, static_cast<unsigned>(found.f_type));
 }
 
-int open_directory(const std::filesystem::path& directory) {
+Descriptor open_directory(const std::filesystem::path& directory) {
   std::error_code ignored;
   std::filesystem::create_directories(directory, ignored);
-  const int descriptor = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0 || is_local(descriptor)) return descriptor;
-  close(descriptor);
-  return -1;
+  Descriptor opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return opened.is_open() && is_local(opened.get()) ? std::move(opened) : Descriptor();
 }
 
 /// True also where there are no locks.
@@ -66,24 +63,19 @@ class Gate {
  public:
   explicit Gate(int directory) : socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     struct stat found {};
-    if (socket_ < 0 || fstat(directory, &found) != 0) return;
+    if (!socket_.is_open() || fstat(directory, &found) != 0) return;
     const std::string text = fmt::format("fast directory {:x} {:x}", found.st_dev, found.st_ino);
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
     text.copy(name.sun_path + 1, sizeof name.sun_path - 1);  // from 1 on: no file
     const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
-    const bool is_bound = bind(socket_, reinterpret_cast<sockaddr*>(&name), length) == 0;
+    const bool is_bound = bind(socket_.get(), reinterpret_cast<sockaddr*>(&name), length) == 0;
     is_ours_ = is_bound || errno != EADDRINUSE;
-  }
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
-  ~Gate() {
-    if (socket_ >= 0) close(socket_);
   }
   bool is_ours() const { return is_ours_; }
 
  private:
-  int socket_;
+  Descriptor socket_;
   bool is_ours_ = true;
 };
 
@@ -100,17 +92,13 @@ bool is_alone_in(int descriptor) {
 
 DirectoryLock::DirectoryLock(std::filesystem::path directory)
     : directory_(std::move(directory)), descriptor_(open_directory(directory_)) {
-  if (descriptor_ >= 0) try_lock(descriptor_, LOCK_SH);
-}
-
-DirectoryLock::~DirectoryLock() {
-  if (descriptor_ >= 0) close(descriptor_);
+  if (descriptor_.is_open()) try_lock(descriptor_.get(), LOCK_SH);
 }
 
 void DirectoryLock::require_alone(Seconds patience) const {
-  if (descriptor_ < 0) return;
+  if (!descriptor_.is_open()) return;
   const Deadline deadline(patience);
-  while (!is_alone_in(descriptor_)) {
+  while (!is_alone_in(descriptor_.get())) {
     require(!deadline.expired(), ErrorKind::argument,
             "Trainer: another run writes to {} now; end it first, or choose another directory",
             directory_.string());
@@ -140,8 +128,8 @@ void write_number(const path& directory, const std::string& number) {
 /// A number and that end.
 bool is_numbered(const std::string& name, std::string_view end) {
   if (!name.ends_with(end) || name.size() == end.size()) return false;
-  return std::all_of(name.begin(), name.end() - static_cast<std::ptrdiff_t>(end.size()),
-                     [](unsigned char c) { return std::isdigit(c) != 0; });
+  return std::ranges::all_of(std::string_view(name).substr(0, name.size() - end.size()),
+                             [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 /// Metrics of an epoch or of a test within one. A run that ended before has no result.
@@ -177,7 +165,7 @@ std::vector<path> entries(const path& directory) {
   std::vector<path> all;
   for (const auto& entry : std::filesystem::directory_iterator(directory, problem))
     all.push_back(entry.path());
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   return all;
 }
 

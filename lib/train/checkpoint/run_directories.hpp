@@ -8,7 +8,7 @@
 //   OUT/config.toml                its options; config-2.toml when it was resumed, and so on
 //   OUT/traces/, OUT/tensorboard/  what observers have written
 //   CHECKPOINTS/run.json           the same number
-//   CHECKPOINTS/round-.../...      see <fast/train/checkpoint.hpp>
+//   CHECKPOINTS/round-.../...      see checkpoint.hpp
 #pragma once
 
 #include <fast/core/deadline.hpp>
@@ -16,6 +16,9 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+
+#include "core/descriptor.hpp"
+#include "train/checkpoint/checkpoint.hpp"
 
 namespace fast::train {
 
@@ -28,9 +31,6 @@ class DirectoryLock {
  public:
   /// Makes the directory if it is missing. What fails is for whoever writes there to tell.
   explicit DirectoryLock(std::filesystem::path directory);
-  ~DirectoryLock();
-  DirectoryLock(const DirectoryLock&) = delete;
-  DirectoryLock& operator=(const DirectoryLock&) = delete;
 
   /// Of a run's first worker before the others have marks. Waits for workers of an earlier run that
   /// are about to end. Throws Error(argument) if there are marks of other workers after that.
@@ -38,7 +38,7 @@ class DirectoryLock {
 
  private:
   std::filesystem::path directory_;
-  int descriptor_ = -1;  ///< -1: there is no mark
+  Descriptor descriptor_;  ///< not open: there is no mark
 };
 
 /// Where a run writes, and what it resumes from.

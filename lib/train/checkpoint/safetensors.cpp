@@ -1,5 +1,4 @@
 #include <fast/core/error.hpp>
-#include <fast/train/checkpoint.hpp>
 #include <fast/train/safetensors.hpp>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "core/message.hpp"
 #include "core/whole_file.hpp"
+#include "train/checkpoint/checkpoint.hpp"
 
 namespace fast::train {
 namespace {
@@ -23,8 +23,7 @@ constexpr std::pair<DType, std::string_view> format_names[] = {
     {DType::i8, "I8"},   {DType::u8, "U8"},   {DType::i32, "I32"},   {DType::i64, "I64"}};
 
 std::string_view format_name(DType dtype) {
-  return std::find_if(std::begin(format_names), std::end(format_names),
-                      [&](const auto& entry) { return entry.first == dtype; })
+  return std::ranges::find_if(format_names, [&](const auto& entry) { return entry.first == dtype; })
       ->second;
 }
 
@@ -232,7 +231,7 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> beginning, std::u
       header.tensors.push_back(reader.tensor(name, value));
     }
   }
-  std::stable_sort(header.tensors.begin(), header.tensors.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(header.tensors, [](const auto& a, const auto& b) {
     return std::pair(a.offset_bytes, a.size_bytes) < std::pair(b.offset_bytes, b.size_bytes);
   });
   check_coverage(reader, header, file_bytes);
@@ -274,8 +273,7 @@ Safetensors::Safetensors(const std::filesystem::path& path) : file_(path.string(
 }
 
 const StoredTensor* Safetensors::find(std::string_view name) const {
-  const auto found = std::find_if(header_.tensors.begin(), header_.tensors.end(),
-                                  [&](const StoredTensor& tensor) { return tensor.name == name; });
+  const auto found = std::ranges::find(header_.tensors, name, &StoredTensor::name);
   return found == header_.tensors.end() ? nullptr : &*found;
 }
 
@@ -283,21 +281,26 @@ std::span<const std::byte> Safetensors::data(const StoredTensor& tensor) const {
   return bytes().subspan(header_.data_offset_bytes + tensor.offset_bytes, tensor.size_bytes);
 }
 
-void Safetensors::read(const std::vector<TensorView>& views) const {
-  std::vector<TensorView> stored;
+std::vector<TensorView> Safetensors::views(std::string_view prefix) const {
+  std::vector<TensorView> views;
   for (const StoredTensor& tensor : tensors()) {
+    if (!tensor.name.starts_with(prefix)) continue;
     void* data = const_cast<std::byte*>(this->data(tensor).data());
-    stored.push_back({tensor.name, data, tensor.shape, tensor.dtype, Role::parameter, {}});
+    views.push_back(
+        {tensor.name.substr(prefix.size()), data, tensor.shape, tensor.dtype, Role::parameter, {}});
   }
-  copy_tensors(stored, views, file_);
+  return views;
+}
+
+void Safetensors::read(const std::vector<TensorView>& views) const {
+  copy_tensors(this->views(), views, file_);
 }
 
 void copy_tensors(const std::vector<TensorView>& from, const std::vector<TensorView>& to,
                   std::string_view file) {
   std::vector<const TensorView*> sources;
   for (const TensorView& view : to) {
-    const auto found = std::find_if(
-        from.begin(), from.end(), [&](const TensorView& other) { return other.name == view.name; });
+    const auto found = std::ranges::find(from, view.name, &TensorView::name);
     const char* whose = view.name.starts_with(optimizer_prefix)
                             ? "its run had another optimizer: choose that one"
                             : "it is of another model";

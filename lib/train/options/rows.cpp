@@ -10,19 +10,19 @@ namespace {
 
 using namespace options;
 
-Fit read_sharding(std::string_view text, data::Sharding& into) {
-  try {
-    into = data::sharding_from(text);
-    return Fit::good;
-  } catch (const Error&) {
-    return Fit::unreadable;
-  }
-}
-
-Value<data::Sharding> sharding() {
-  return {.required = "even or dirichlet:ALPHA with a positive number (dirichlet:0.1)",
-          .parse = read_sharding,
-          .format = [](const data::Sharding& shards) { return shards.text(); }};
+/// A value that has a text(), and a function that reads it and throws Error on another text.
+template <class T>
+Value<T> with_text(std::string required, T (*read)(std::string_view text)) {
+  return {.required = std::move(required),
+          .parse =
+              [read](std::string_view text, T& into) {
+                try {
+                  return into = read(text), Fit::good;
+                } catch (const Error&) {
+                  return Fit::unreadable;
+                }
+              },
+          .format = [](const T& value) { return value.text(); }};
 }
 
 Value<LearningRate::Schedule> schedule() {
@@ -87,31 +87,19 @@ Value<std::map<int, double>> slow_workers() {
           }};
 }
 
-Fit read_balance(std::string_view text, Balance& into) {
-  try {
-    into = balance_from(text);
-    return Fit::good;
-  } catch (const Error&) {
-    return Fit::unreadable;
-  }
-}
-
-Value<Balance> balance() {
-  return {.required = "even, measured or a positive number for each worker (1,2,4)",
-          .parse = read_balance,
-          .format = [](const Balance& balance) { return balance.text(); }};
-}
-
 void add_data_rows(OptionTable& table, TrainerOptions& trainer) {
   table.group("data");
   table
-      .add("shards", trainer.shards, sharding(),
+      .add("shards", trainer.shards,
+           with_text("even or dirichlet:ALPHA with a positive number (dirichlet:0.1)",
+                     data::sharding_from),
            "even, or dirichlet:ALPHA: each worker has few labels (the smaller ALPHA, the fewer), "
            "like data that were gathered in different places")
       .offer({"even"})
       .agreed();
   table
-      .add("balance", trainer.balance, balance(),
+      .add("balance", trainer.balance,
+           with_text("even, measured or a positive number for each worker (1,2,4)", balance_from),
            "even, measured or 1,2,4: batches have the same size on all workers, or sizes in "
            "proportion to their measured speed or to these numbers, one for each worker")
       .offer({"even", "measured"})

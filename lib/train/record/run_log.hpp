@@ -3,13 +3,13 @@
 #pragma once
 
 #include <fast/core/deadline.hpp>
-#include <fast/train/metrics.hpp>
-#include <fast/train/progress.hpp>
 
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "train/metrics.hpp"
+#include "train/progress.hpp"
 #include "train/record/log_file.hpp"
 #include "train/record/run_events.hpp"
 #include "train/record/run_metrics.hpp"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fast/core/observer.hpp>
-#include <fast/train/metrics.hpp>
 
 #include <array>
 #include <cstddef>
@@ -14,6 +13,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "train/metrics.hpp"
 
 namespace fast::train {
 

@@ -6,79 +6,43 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 namespace fast::train {
 
 namespace {
 
-/// Values in a row, as bytes.
-class Packer {
- public:
-  template <class T>
-  void number(const T& value) {
-    text_.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  void measures(const std::vector<Measure>& all) {
-    number(all.size());
-    for (const Measure& measure : all) {
-      number(measure.name.size());
-      text_ += measure.name;
-      number(measure.form);
-      number(measure.sums.size());
-      for (const double sum : measure.sums) number(sum);
-    }
-  }
-  std::string take() { return std::move(text_); }
+using nlohmann::json;
 
- private:
-  std::string text_;
-};
+json json_of(const std::vector<Measure>& measures) {
+  json all = json::array();
+  for (const Measure& measure : measures) all.push_back({measure.name, measure.form, measure.sums});
+  return all;
+}
 
-class Unpacker {
- public:
-  explicit Unpacker(std::string_view text) : rest_(text) {}
+std::vector<Measure> measures_in(const json& all) {
+  std::vector<Measure> measures;
+  for (const json& measure : all) measures.push_back({measure[0], measure[1], measure[2]});
+  return measures;
+}
 
-  template <class T>
-  T number() {
-    T value{};
-    std::memcpy(&value, bytes(sizeof value).data(), sizeof value);
-    return value;
-  }
-  std::vector<Measure> measures() {
-    std::vector<Measure> all(number<std::size_t>());
-    for (Measure& measure : all) {
-      measure.name = bytes(number<std::size_t>());
-      measure.form = number<Measure::Form>();
-      measure.sums.resize(number<std::size_t>());
-      for (double& sum : measure.sums) sum = number<double>();
-    }
-    return all;
-  }
-
- private:
-  std::string_view bytes(std::size_t count) {
-    const std::string_view first = rest_.substr(0, count);
-    rest_.remove_prefix(count);
-    return first;
-  }
-  std::string_view rest_;
-};
-
+/// The figures' bytes, then the measures as MessagePack, which has NaN.
 std::string packed(const Report& report) {
-  Packer packer;
-  packer.number(static_cast<const ReportFigures&>(report));
-  packer.measures(report.mean_model);
-  packer.measures(report.replica);
-  return packer.take();
+  const auto& figures = static_cast<const ReportFigures&>(report);
+  std::string text(reinterpret_cast<const char*>(&figures), sizeof figures);
+  json::to_msgpack(json::array({json_of(report.mean_model), json_of(report.replica)}), text);
+  return text;
 }
 
 Report unpacked(const std::string& text) {
-  Unpacker from(text);
-  Report report{from.number<ReportFigures>(), {}, {}};
-  report.mean_model = from.measures();
-  report.replica = from.measures();
+  Report report{};
+  std::memcpy(static_cast<ReportFigures*>(&report), text.data(), sizeof(ReportFigures));
+  const json measures = json::from_msgpack(text.begin() + sizeof(ReportFigures), text.end());
+  report.mean_model = measures_in(measures[0]);
+  report.replica = measures_in(measures[1]);
   return report;
 }
 
@@ -92,7 +56,7 @@ const Measure* find(const std::vector<Measure>& all, const std::string& name) {
 std::vector<Measure> zeros_like_replicas(const std::vector<Report>& reports) {
   std::vector<Measure> zeros;
   for (const Report& report : reports) add(zeros, report.replica);
-  for (Measure& measure : zeros) std::fill(measure.sums.begin(), measure.sums.end(), 0.0);
+  for (Measure& measure : zeros) std::ranges::fill(measure.sums, 0.0);
   return zeros;
 }
 
@@ -156,27 +120,35 @@ double share_of_loop(double part_s, const Report& report) {
   return report.samples > 0 ? part_s / report.loop_s : 0;
 }
 
+std::optional<double> share(std::int64_t part, std::int64_t of) {
+  if (of == 0) return std::nullopt;
+  return static_cast<double>(part) / static_cast<double>(of);
+}
+
 }  // namespace
 
 void add_up(const std::vector<Report>& reports, double test_samples, Summary& summary) {
   const double workers = static_cast<double>(reports.size());
-  double longest_s = 0, worst = 1, samples = 0, reads = 0, fresh = 0, sent = 0, held = 0;
-  double most_rounds = 0, most_epochs = 0, loss_sum = 0, loss_samples = 0;
+  double longest_s = 0, worst = 1, samples = 0, loss_sum = 0, loss_samples = 0;
+  double most_rounds = 0, most_epochs = 0;
+  WorkerStats all;
   for (const Report& report : reports) {
+    const WorkerStats& worker = report.worker;
     longest_s = std::max(longest_s, report.loop_s);
     worst = std::min(worst, report.replica_accuracy);
     samples += report.samples;
     most_rounds = std::max(most_rounds, report.rounds);
     most_epochs = std::max(most_epochs, report.epochs);
-    reads += report.reads;
-    fresh += report.fresh;
-    sent += report.messages_sent;
-    held += report.messages_held;
-    summary.rejoined += static_cast<std::uint64_t>(report.rejoined);
-    summary.healed += static_cast<std::uint64_t>(report.healed);
-    summary.wait_fraction += share_of_loop(report.wait_s, report) / workers;
-    summary.publish_fraction += share_of_loop(report.publish_s, report) / workers;
-    summary.mix_fraction += share_of_loop(report.mix_s, report) / workers;
+    all.reads += worker.reads;
+    all.fresh_reads += worker.fresh_reads;
+    all.messages_sent += worker.messages_sent;
+    all.messages_held += worker.messages_held;
+    summary.rejoined += static_cast<std::uint64_t>(worker.rejoined);
+    summary.healed += static_cast<std::uint64_t>(worker.healed);
+    const double wait_s = worker.wait_s + report.reduce_s;
+    summary.wait_fraction += share_of_loop(wait_s, report) / workers;
+    summary.publish_fraction += share_of_loop(worker.publish_s, report) / workers;
+    summary.mix_fraction += share_of_loop(worker.mix_s, report) / workers;
     summary.bytes_sent_per_worker_per_round += report.bytes_per_round / workers;
     summary.test_accuracy_mean_model += report.mean_model_correct / test_samples;
     loss_sum += report.mean_model_loss_sum;
@@ -186,8 +158,9 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
   summary.test_accuracy_worst_worker = worst;
   add_measures(reports, summary);
   summary.samples_per_second = samples / longest_s;
-  summary.fresh_fraction = reads > 0 ? fresh / reads : 0;
-  summary.sent_fraction = sent + held > 0 ? sent / (sent + held) : 1;
+  summary.fresh_fraction = share(all.fresh_reads, all.reads).value_or(0);
+  summary.sent_fraction =
+      share(all.messages_sent, all.messages_sent + all.messages_held).value_or(1);
   summary.rounds = static_cast<std::uint64_t>(most_rounds);
   summary.epochs = static_cast<std::uint64_t>(most_epochs);
   summary.seconds = longest_s;

@@ -5,6 +5,7 @@
 #include <fast/core/measure.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/train/summary.hpp>
+#include <fast/worker/worker.hpp>
 
 #include <vector>
 
@@ -14,9 +15,8 @@ namespace fast::train {
 
 /// What each worker tells the others at the end.
 struct ReportFigures {
-  double loop_s, wait_s, publish_s, mix_s, bytes_per_round;
-  double reads, fresh, messages_sent, messages_held, samples, rounds, epochs;
-  double rejoined, healed;
+  WorkerStats worker;  ///< of training
+  double loop_s, reduce_s, bytes_per_round, samples, rounds, epochs;
   double replica_accuracy, mean_model_correct, mean_model_loss_sum;
   double mean_model_samples;  ///< of the loss: those that could be read
 };

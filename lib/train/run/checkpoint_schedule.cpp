@@ -34,8 +34,9 @@ RunCheckpoint::RunCheckpoint(const RunPlan& plan, membership::RunAgreement& agre
     : plan_(plan),
       agreement_(agreement),
       state_(state),
+      position_(state.position()),
       writer_(std::move(writer)),
-      last_saved_(state.position().rounds()),
+      last_saved_(position_.rounds()),
       rounds_at_save_(last_saved_),
       lacks_last_(joins),
       has_any_(resumes_in_place(directories_of(plan.options))) {}
@@ -44,7 +45,7 @@ bool RunCheckpoint::may_go_on(const std::optional<double>& round_s) {
   const bool exact = plan_.options.worker.staleness == 0;
   for (;;) {
     const RoundDecision turn =
-        agreement_.take_turn(position().rounds(), rounds_ahead(exact, round_s));
+        agreement_.take_turn(position_.rounds(), rounds_ahead(exact, round_s));
     if (turn == RoundDecision::go) return true;
     stopped_ = turn == RoundDecision::stop;
     save_settled(stopped_ ? Request::stop : Request::save);
@@ -60,7 +61,7 @@ void RunCheckpoint::save_settled(Request what) {
 }
 
 void RunCheckpoint::wait() {
-  const std::int64_t rounds = position().rounds();
+  const std::int64_t rounds = position_.rounds();
   agreement_.wait(rounds);
   if (!saves()) return;
   if (agreement_.save_is_due(rounds)) {
@@ -79,7 +80,7 @@ bool RunCheckpoint::is_due_by_time() const {
 void RunCheckpoint::after_round() {
   if (!saves()) return;
   const CheckpointOptions& options = plan_.options.checkpoints;
-  const std::int64_t rounds = position().rounds();
+  const std::int64_t rounds = position_.rounds();
   const bool exact = plan_.options.worker.staleness == 0;
   const bool by_rounds =
       options.every_rounds > 0 && rounds >= rounds_at_save_ + options.every_rounds;
@@ -92,20 +93,19 @@ void RunCheckpoint::after_round() {
 bool RunCheckpoint::is_due() const {
   const std::int64_t every = plan_.options.checkpoints.every_rounds;
   const bool exact = plan_.options.worker.staleness == 0;
-  return saves() && exact && every > 0 && position().rounds() > 0 &&
-         position().rounds() % every == 0;
+  return saves() && exact && every > 0 && position_.rounds() > 0 && position_.rounds() % every == 0;
 }
 
 void RunCheckpoint::note_epoch(std::int64_t worker_round) {
-  const auto left = static_cast<std::int64_t>(position().epoch_rounds() - position().round());
+  const auto left = static_cast<std::int64_t>(position_.epoch_rounds() - position_.round());
   agreement_.note_next_epoch(
-      {static_cast<std::uint64_t>(position().epoch()) + 1, worker_round + left});
-  if (is_due() && lacks(position().rounds())) save(position().rounds());
+      {static_cast<std::uint64_t>(position_.epoch()) + 1, worker_round + left});
+  if (is_due() && lacks(position_.rounds())) save(position_.rounds());
 }
 
 void RunCheckpoint::come_to_seat(std::int64_t worker_round) {
   const NumberedRound next = agreement_.next_epoch(worker_round);
-  position().take_place(static_cast<int>(next.number), next.round, worker_round);
+  position_.take_place(static_cast<int>(next.number), next.round, worker_round);
 }
 
 /// Above staleness 0, others may train on for long.
@@ -114,7 +114,7 @@ void RunCheckpoint::end(bool left) {
       saves() && !left && plan_.options.worker.staleness != 0 && plan_.group.has_seat();
   if (goes_on) keep();
   const Stage stage = left ? Stage::left : stopped_ ? Stage::stopped : Stage::done;
-  agreement_.end(stage, position().rounds());
+  agreement_.end(stage, position_.rounds());
   if (!goes_on) return;
   after_end_.emplace([this](Seconds) {
     save_again();
@@ -124,7 +124,7 @@ void RunCheckpoint::end(bool left) {
 
 /// What the others save after this worker's end has its last state.
 void RunCheckpoint::save_again() {
-  if (!agreement_.save_is_due(position().rounds())) return;
+  if (!agreement_.save_is_due(position_.rounds())) return;
   writer_->save_kept(agreement_.round_of(Request::save));
   agreement_.saved();
 }
@@ -164,9 +164,9 @@ void RunCheckpoint::save(std::int64_t round) {
   keep();
   writer_->save_kept(round);
   RunEvents(plan_).milestone(MilestoneEvent::Kind::saved, fmt::format("round {}", round),
-                             position().epoch(), round, began);
+                             position_.epoch(), round, began);
   last_saved_ = round;
-  rounds_at_save_ = std::min(round, position().rounds());
+  rounds_at_save_ = std::min(round, position_.rounds());
   lacks_last_ = false;
   has_any_ = true;
   saved_at_ = Clock::now();

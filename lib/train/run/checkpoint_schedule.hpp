@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fast/core/deadline.hpp>
-#include <fast/train/checkpoint.hpp>
 
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include "membership/periodic_thread.hpp"
 #include "membership/run_agreement.hpp"
+#include "train/checkpoint/checkpoint.hpp"
 #include "train/run/checkpoint_state.hpp"
 #include "train/run/training_setup.hpp"
 
@@ -25,19 +25,16 @@ class RunCheckpoint {
                 std::unique_ptr<CheckpointWriter> writer, bool joins = false);
 
   bool saves() const { return writer_ != nullptr; }
-  TrainingCursor& position() const { return state_.position(); }
+  TrainingCursor& position() const { return position_; }
+  membership::RunAgreement& agreement() const { return agreement_; }
 
   /// Before a round, of which each takes `round_s`; empty: that is not known. Saves or stops when
   /// the workers have agreed to do so here. False: this worker makes no further round.
   bool may_go_on(const std::optional<double>& round_s);
   bool stopped() const { return stopped_; }
-  /// See RunAgreement::stop_is_wanted().
-  bool stop_is_wanted() const { return agreement_.stop_is_wanted(); }
   /// Before may_go_on() or end(), again and again while this worker makes no round. Saves what is
   /// due.
   void wait();
-  /// may_go_on() ends the run in this round or a later one.
-  bool stop_is_settled() const { return agreement_.stop_is_settled(); }
   /// Saves when that is due by rounds; asks all workers to save when it is due otherwise. In the
   /// round of a growth, note_epoch() saves, so that the checkpoint is of all, those that join too.
   void after_round();
@@ -53,20 +50,13 @@ class RunCheckpoint {
   /// This worker makes no further round; `left`: it leaves the others. Above staleness 0, a thread
   /// saves its state, as it is now, in their checkpoints until conclude().
   void end(bool left);
-  /// See RunAgreement::left().
-  std::vector<int> left() const { return agreement_.left(); }
-  /// See RunAgreement::absent().
-  std::vector<int> absent() const { return agreement_.absent(); }
-  /// See RunAgreement::conclude() and given_up().
+  /// See RunAgreement::conclude().
   bool conclude(const std::vector<int>& lost);
-  std::vector<int> given_up() const { return agreement_.given_up(); }
   /// Waits until the latest checkpoint is written, so that what is saved next is newer.
   void finish();
   /// Of a run that was stopped: saves the last checkpoint. Returns why that failed; empty: it is
   /// saved.
   std::string leave();
-  /// A worker that could not save, if any; see RunAgreement::report().
-  std::optional<int> report(bool saved) { return agreement_.report(saved); }
 
  private:
   void keep();
@@ -80,6 +70,7 @@ class RunCheckpoint {
   const RunPlan& plan_;
   membership::RunAgreement& agreement_;
   RunState& state_;
+  TrainingCursor& position_;
   std::unique_ptr<CheckpointWriter> writer_;
   std::int64_t last_saved_;  ///< round; at first that in which the run begins
   /// This worker's own rounds then: a slow one above staleness 0 may not come to last_saved_.

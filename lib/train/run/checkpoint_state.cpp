@@ -22,18 +22,6 @@ std::vector<TensorView> prefixed(std::string_view prefix, std::vector<TensorView
   return all;
 }
 
-/// The file's own memory.
-std::vector<TensorView> views_of(const Safetensors& file, std::string_view prefix) {
-  std::vector<TensorView> views;
-  for (const StoredTensor& tensor : file.tensors()) {
-    if (!tensor.name.starts_with(prefix)) continue;
-    void* data = const_cast<std::byte*>(file.data(tensor).data());
-    views.push_back(
-        {tensor.name.substr(prefix.size()), data, tensor.shape, tensor.dtype, Role::parameter, {}});
-  }
-  return views;
-}
-
 }  // namespace
 
 std::vector<TensorView> RunState::tensors() {
@@ -74,13 +62,13 @@ void RunState::read_average_so_far(const Safetensors& own) {
 }
 
 void RunState::read_best(const Safetensors& first) {
-  const std::vector<TensorView> saved = views_of(first, best_prefix);
+  const std::vector<TensorView> saved = first.views(best_prefix);
   if (saved.empty()) return;
   std::vector<TensorView> room = best_.room();
   // Runs that knew class labels only have saved no loss.
   std::erase_if(room, [&](const TensorView& view) {
-    return std::none_of(saved.begin(), saved.end(),
-                        [&](const TensorView& other) { return other.name == view.name; });
+    return std::ranges::none_of(saved,
+                                [&](const TensorView& other) { return other.name == view.name; });
   });
   try {
     first.read(prefixed(best_prefix, std::move(room)));
@@ -91,7 +79,7 @@ void RunState::read_best(const Safetensors& first) {
 }
 
 void RunState::restore_rule(const Safetensors& own) {
-  replica_.worker().restore(views_of(own, state_prefix));
+  replica_.worker().restore(own.views(state_prefix));
 }
 
 void RunState::read_average(const Manifest& manifest, const std::vector<int>& workers,

@@ -1,12 +1,10 @@
 // What a run saves, and what it continues from.
 #pragma once
 
-#include <fast/train/checkpoint.hpp>
-
-#include <string_view>
 #include <vector>
 
 #include "train/balance/balancer.hpp"
+#include "train/checkpoint/checkpoint.hpp"
 #include "train/run/evaluation.hpp"
 #include "train/run/replica.hpp"
 #include "train/run/training_cursor.hpp"

@@ -17,10 +17,6 @@ constexpr auto mean_loss = "mean_loss";
 
 }  // namespace
 
-bool has_one_label(const data::Dataset& samples) {
-  return samples.targets().empty() && samples.target_shape().empty();
-}
-
 Score score_of(const Tested& sums, std::size_t samples) {
   return {sums.loss_sum / static_cast<double>(sums.samples),
           static_cast<double>(sums.correct) / static_cast<double>(samples), samples, sums.measures};
@@ -62,7 +58,7 @@ Tested Evaluator::own(const data::Dataset& samples) {
     total.samples += batch.count();
   }
   const auto count = static_cast<double>(total.samples);
-  if (total.measures.empty() && !has_one_label(samples) && total.samples > 0) {
+  if (total.measures.empty() && !samples.has_one_label() && total.samples > 0) {
     total.measures = {{mean_loss, Measure::Form::mean, {total.loss_sum, count}}};
   }
   // Of batches without measures, while others have some.
@@ -95,7 +91,7 @@ namespace {
 std::optional<std::int64_t> correct_in(const Tested& found, const data::Dataset& samples) {
   if (found.measures.empty()) return static_cast<std::int64_t>(found.correct);
   const Measure& first = found.measures.front();
-  if (!has_one_label(samples) || first.name != "accuracy" || first.form != Measure::Form::share) {
+  if (!samples.has_one_label() || first.name != "accuracy" || first.form != Measure::Form::share) {
     return std::nullopt;
   }
   return std::llround(first.sums.at(0));

@@ -5,7 +5,6 @@
 #include <fast/core/memory.hpp>
 #include <fast/core/tensor_view.hpp>
 #include <fast/data/dataset.hpp>
-#include <fast/train/progress.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "train/progress.hpp"
 #include "train/run/replica.hpp"
 #include "train/run/training_setup.hpp"
 
@@ -59,9 +59,6 @@ class Evaluator {
   data::Normalization normalization_;
   std::size_t training_batch_;
 };
-
-/// Whether the samples have one class label each, and nothing else.
-bool has_one_label(const data::Dataset& samples);
 
 /// The contiguous part of the samples that worker `rank` tests: all parts together are the whole.
 data::Dataset part_of(const data::Dataset& samples, int rank, int workers);

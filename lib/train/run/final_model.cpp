@@ -50,7 +50,7 @@ Summary RunEnd::summary() {
   replaced_ = plan_.group.replaced();
   joined_ = plan_.group.joined();
   cut_ = checkpoint_.conclude(gone());
-  note_gone(checkpoint_.given_up());
+  note_gone(checkpoint_.agreement().given_up());
   Summary summary = cut_ && checkpoint_.saves() ? end_early() : end_with_survivors();
   describe_run(summary);
   return summary;
@@ -60,7 +60,7 @@ Summary RunEnd::summary() {
 /// neighbors have seen more. Parts of a run that have given up each other end each by itself.
 void RunEnd::note_gone(const std::vector<int>& given_up) {
   const Departures departed = replica_.worker().departed();
-  left_ = union_of(departed.left, checkpoint_.left());
+  left_ = union_of(departed.left, checkpoint_.agreement().left());
   lost_ = without(union_of(departed.lost, given_up), left_);
   if (gone().size() == static_cast<std::size_t>(plan_.group.size()))
     lost_ = without(departed.lost, left_);
@@ -75,7 +75,7 @@ Summary RunEnd::end_with_survivors() {
     close();
     return end_together();
   } catch (const Error& error) {
-    const std::vector<int> given_up = checkpoint_.given_up();
+    const std::vector<int> given_up = checkpoint_.agreement().given_up();
     const bool is_known = error.kind() == ErrorKind::deadline && !given_up.empty();
     if (!is_known && !is_of_a_loss(plan_.group, error)) throw;
     note_gone(union_of(plan_.group.died(), given_up));
@@ -95,7 +95,8 @@ void RunEnd::close() {
   plan_.group.barrier(plan_.deadline(), "Trainer: closing rounds");
   if (replica_.may_lose_worker()) reduce();
   const std::int64_t wanted = closing_rounds_;
-  closing_rounds_ = replica_.close(wanted, [this] { return checkpoint_.stop_is_wanted(); });
+  closing_rounds_ =
+      replica_.close(wanted, [this] { return checkpoint_.agreement().stop_is_wanted(); });
   mean_ = AlignedBuffer();  // of before, if at all
   if (closing_rounds_ == wanted || plan_.group.rank() != 0) return;
   plan_.log(LogLevel::info,
@@ -170,17 +171,10 @@ Report RunEnd::report(const AlignedBuffer& model) {
   Report mine{};
   mine.loop_s = figures_.seconds;
   mine.samples = figures_.samples;
-  mine.wait_s = stats_.wait_s + replica_.step().reduce_s();
-  mine.publish_s = stats_.publish_s;
-  mine.mix_s = stats_.mix_s;
+  mine.worker = stats_;
+  mine.reduce_s = replica_.step().reduce_s();
   mine.bytes_per_round =
       stats_.bytes_sent / static_cast<double>(std::max<std::int64_t>(1, figures_.rounds));
-  mine.reads = static_cast<double>(stats_.reads);
-  mine.fresh = static_cast<double>(stats_.fresh_reads);
-  mine.messages_sent = static_cast<double>(stats_.messages_sent);
-  mine.messages_held = static_cast<double>(stats_.messages_held);
-  mine.rejoined = static_cast<double>(stats_.rejoined);
-  mine.healed = static_cast<double>(stats_.healed);
   mine.rounds = static_cast<double>(checkpoint_.position().own_rounds());
   mine.epochs = checkpoint_.position().epoch();
   if (plan_.all_reduces()) {
@@ -224,10 +218,10 @@ std::string RunEnd::reason(std::string unsaved) {
     const auto all =
         plan_.group.all_gather(unsaved, plan_.deadline(), "Trainer: telling what was not saved");
     const auto first =
-        std::find_if(all.begin(), all.end(), [](const std::string& text) { return !text.empty(); });
+        std::ranges::find_if(all, [](const std::string& text) { return !text.empty(); });
     return first == all.end() ? std::string() : *first;
   }
-  const auto worker = checkpoint_.report(unsaved.empty());
+  const auto worker = checkpoint_.agreement().report(unsaved.empty());
   if (unsaved.empty() && worker) unsaved = fmt::format("worker {} could not save", *worker);
   return unsaved;
 }

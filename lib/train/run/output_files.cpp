@@ -7,7 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "core/contains.hpp"
 #include "core/whole_file.hpp"
+#include "membership/peer_state.hpp"
 #include "mpi/launcher.hpp"
 
 namespace fast::train {
@@ -32,20 +34,20 @@ void claim_directories(const RunDirectories& directories, const std::string& fre
 
 /// Of the output and of the checkpoints, which may be the same, also under two names. Locks make
 /// their directories: two names of one are found after the first lock.
-std::vector<std::unique_ptr<DirectoryLock>> locks_of(const RunDirectories& directories) {
+std::vector<DirectoryLock> locks_of(const RunDirectories& directories) {
   const auto& out = directories.out;
   const auto& checkpoints = directories.checkpoints;
-  std::vector<std::unique_ptr<DirectoryLock>> locks;
-  if (out) locks.push_back(std::make_unique<DirectoryLock>(*out));
+  std::vector<DirectoryLock> locks;
+  if (out) locks.emplace_back(*out);
   std::error_code ignored;
   if (checkpoints && !(out && std::filesystem::equivalent(*out, *checkpoints, ignored)))
-    locks.push_back(std::make_unique<DirectoryLock>(*checkpoints));
+    locks.emplace_back(*checkpoints);
   return locks;
 }
 
 void lock_alone(const RunDirectories& directories, RunFiles& files) {
   files.locks = locks_of(directories);
-  for (const auto& lock : files.locks) lock->require_alone();
+  for (const DirectoryLock& lock : files.locks) lock.require_alone();
 }
 
 CheckpointWriter::Options writer_options(const RunPlan& plan, std::filesystem::path directory) {
@@ -181,10 +183,6 @@ void await_last_lines(const std::filesystem::path& out, const std::vector<int>& 
   }
 }
 
-bool is_in(const std::vector<int>& workers, int worker) {
-  return std::find(workers.begin(), workers.end(), worker) != workers.end();
-}
-
 void warn_of_omitted(const RunPlan& plan, const std::vector<std::filesystem::path>& files) {
   if (files.empty()) return;
   plan.log(
@@ -197,7 +195,8 @@ void warn_of_omitted(const RunPlan& plan, const std::vector<std::filesystem::pat
 std::vector<int> workers_at_end(const RunPlan& plan, const Summary& summary) {
   std::vector<int> present;
   for (int worker = 0; worker < plan.group.size(); ++worker) {
-    if (!is_in(summary.lost, worker) && !is_in(summary.left, worker)) present.push_back(worker);
+    if (!contains(summary.lost, worker) && !contains(summary.left, worker))
+      present.push_back(worker);
   }
   return present;
 }

@@ -1,11 +1,10 @@
 // The files that a run writes.
 #pragma once
 
-#include <fast/train/checkpoint.hpp>
-
 #include <memory>
 #include <vector>
 
+#include "train/checkpoint/checkpoint.hpp"
 #include "train/checkpoint/run_directories.hpp"
 #include "train/record/log_file.hpp"
 #include "train/record/run_metrics.hpp"
@@ -14,10 +13,10 @@
 namespace fast::train {
 
 struct RunFiles {
-  std::shared_ptr<RunMetrics> metrics;                ///< null: nobody asks for them
-  std::shared_ptr<LogFile> log;                       ///< null: nobody asks for them
-  std::unique_ptr<CheckpointWriter> checkpoints;      ///< null: the run saves none
-  std::vector<std::unique_ptr<DirectoryLock>> locks;  ///< of the run's directories
+  std::shared_ptr<RunMetrics> metrics;            ///< null: nobody asks for them
+  std::shared_ptr<LogFile> log;                   ///< null: nobody asks for them
+  std::unique_ptr<CheckpointWriter> checkpoints;  ///< null: the run saves none
+  std::vector<DirectoryLock> locks;               ///< of the run's directories
 };
 
 /// Throws Error(argument) when checkpoints are wanted too often, or without a directory.

@@ -72,8 +72,6 @@ class Replica {
   void count_events_from(std::int64_t rounds);
   /// One more observer of the rounds from here on: a spare has it once it knows its seat.
   void add_observer(std::shared_ptr<Observer> observer);
-  /// See TrainingStep::set_share().
-  void set_share(double share) { step_->set_share(share); }
   /// Waits for all workers. From then on the weights are the moving average, if there is one.
   void finish();
   /// After finish(): the weights are those of training again, for a run that goes on another time.
@@ -103,7 +101,7 @@ class Replica {
   Worker& worker() { return *worker_; }
   const Worker& worker() const { return *worker_; }
   WeightStorage& home() const { return *home_; }
-  const TrainingStep& step() const { return *step_; }
+  TrainingStep& step() { return *step_; }
   Ema* ema() { return ema_ ? &*ema_ : nullptr; }
   const ParameterLayout& layout() const { return layout_; }  ///< of the model's host memory
 

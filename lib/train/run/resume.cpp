@@ -62,13 +62,10 @@ constexpr auto worker_rounds = "worker rounds";
 
 /// The rounds of the Worker whose state a file holds.
 std::int64_t rounds_in(const Safetensors& file) {
-  for (const StoredTensor& tensor : file.tensors()) {
-    if (tensor.name != "state.worker.counters") continue;
-    std::int64_t rounds = 0;
-    std::memcpy(&rounds, file.data(tensor).data(), sizeof rounds);
-    return rounds;
-  }
-  return 0;
+  std::int64_t rounds = 0;
+  if (const StoredTensor* counters = file.find("state.worker.counters"))
+    std::memcpy(&rounds, file.data(*counters).data(), sizeof rounds);
+  return rounds;
 }
 
 /// Of the whole run.
@@ -144,11 +141,11 @@ void find(const RunPlan& plan, ResumePoint& point) {
 void compare(const RunPlan& plan, const std::string& line, ResumePoint& point) {
   auto lines = plan.group.everyone().all_gather(line, plan.deadline(), resuming);
   lines.resize(static_cast<std::size_t>(plan.group.size()));
-  const bool whole = std::none_of(lines.begin(), lines.end(),
-                                  [](const std::string& line) { return line.empty(); });
+  const bool whole =
+      std::ranges::none_of(lines, [](const std::string& line) { return line.empty(); });
   if (!whole) return;
   for (const std::string& line : lines) point.places.push_back(read_place(line));
-  const bool alike = std::all_of(point.places.begin(), point.places.end(), [&](const auto& place) {
+  const bool alike = std::ranges::all_of(point.places, [&](const auto& place) {
     return are_of_one_round(place, point.places.front());
   });
   point.exact = alike || plan.options.worker.staleness != 0;

@@ -1,13 +1,12 @@
 // How a run continues from a checkpoint of as many workers, or of another number.
 #pragma once
 
-#include <fast/train/checkpoint.hpp>
-
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "membership/records.hpp"
+#include "train/checkpoint/checkpoint.hpp"
 #include "train/run/checkpoint_state.hpp"
 #include "train/run/training_cursor.hpp"
 #include "train/run/training_setup.hpp"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fast/topology/topology.hpp>
+#include <iterator>
 #include <utility>
 
 #include "worker/start/startup.hpp"
@@ -36,7 +37,7 @@ std::vector<std::size_t> samples_with_those_of(const std::set<int>& gone,
     const auto turn = static_cast<std::size_t>(std::distance(readers.begin(), place));
     for (std::size_t s = turn; s < theirs.size(); s += readers.size()) samples.push_back(theirs[s]);
   }
-  std::sort(samples.begin(), samples.end());
+  std::ranges::sort(samples);
   return samples;
 }
 
@@ -160,7 +161,7 @@ PartPlan make_parts(const RunPlan& plan, const Schedule& schedule) {
 /// Of samples as they were dealt to the workers of `parts`. Made when they are asked for: batches
 /// that are made ahead would share the memory of batches.
 data::Prefetcher loader_of_earlier(const RunPlan& plan, const PartPlan& parts) {
-  const BatchPart part{parts.workers(), plan.group.rank(), std::nullopt};
+  const BatchPart part{parts.schedule().workers(), plan.group.rank(), std::nullopt};
   return data::Prefetcher(make_loader(plan, part, parts.own()), {.ahead = 0});
 }
 

@@ -40,7 +40,7 @@ class PartPlan {
   };
   PartPlan(data::Dataset samples, Schedule schedule, int rank, Options options);
 
-  int workers() const { return schedule_.workers(); }  ///< to whom the samples are dealt
+  const Schedule& schedule() const { return schedule_; }  ///< of those to whom samples are dealt
   /// The worker's own samples; empty with even parts.
   std::vector<std::size_t> own() const;
 
@@ -82,8 +82,7 @@ class TrainingBatches {
   /// Whether the samples of all workers for this round have come. Asks the stream.
   bool is_there(int epoch, std::size_t round);
 
-  /// A neighbor was left out of a round.
-  void note_missed(int neighbor, std::int64_t round) { parts_.note_missed(neighbor, round); }
+  PartPlan& parts() { return parts_; }
   /// Workers before this one on its seat have left out `count` batches, until `back` rounds before
   /// (epoch, round). The oldest ones are noted first.
   void note_left_out(std::int64_t count, int epoch, std::size_t round, std::int64_t back = 0);

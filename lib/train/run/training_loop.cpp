@@ -20,7 +20,7 @@ constexpr auto report_wait_after = std::chrono::seconds(10);
 /// Batches that a spare has made up for, and what it learned from them reached the others. Another
 /// spare that takes the seat later need not make up for these.
 void record_replayed_batches(const RunPlan& plan, std::int64_t batches) {
-  if (plan.members) plan.members->records().set_work({.made_up = batches});
+  if (plan.members) plan.members->map().records().set_work({.made_up = batches});
 }
 
 /// The first round with a combination from that one on: workers that join begin in it.
@@ -52,15 +52,16 @@ TrainingLoop::TrainingLoop(const RunPlan& plan, TrainingBatches& batches, Replic
       best_(best),
       balancer_(balancer),
       checkpoint_(checkpoint),
+      position_(checkpoint.position()),
       log_(log),
       grow_(std::move(grow)) {}
 
 LoopFigures TrainingLoop::run() {
-  const auto begun = static_cast<std::int64_t>(position().round());  // of the epoch
+  const auto begun = static_cast<std::int64_t>(position_.round());  // of the epoch
   validated_ = std::max<std::int64_t>(0, replica_.worker().round() - begun) / steps();
-  while (position().epoch() < plan_.options.epochs && has_seat()) {
+  while (position_.epoch() < plan_.options.epochs && has_seat()) {
     begin_epoch();
-    const int epoch = position().epoch();
+    const int epoch = position_.epoch();
     if (epoch >= plan_.options.epochs) break;  // the others have come to the end
     run_epoch(epoch);
     if (figures_.left || checkpoint_.stopped() || best_.stops(epoch)) break;
@@ -80,7 +81,7 @@ std::int64_t TrainingLoop::steps() const {
 /// next combination, which must come before the end. From then on, epochs have rounds_of_more().
 GrowthRounds TrainingLoop::growth_rounds(std::int64_t next, std::int64_t epoch_rounds) const {
   GrowthRounds rounds{.first = next, .every = epoch_rounds, .before = next};
-  std::int64_t left = plan_.options.epochs - 1 - position().epoch();
+  std::int64_t left = plan_.options.epochs - 1 - position_.epoch();
   // As long as the rounds that are left are more than those of a combination, one is among them.
   const std::int64_t sure = std::max<std::int64_t>(0, left - steps() / rounds_of_more() - 1);
   rounds.before += sure * epoch_rounds;
@@ -102,7 +103,7 @@ std::int64_t TrainingLoop::rounds_of_more() const {
 /// A worker that was away in the growth's round comes to the place of the others.
 void TrainingLoop::grow() {
   grow_();
-  position().begin_epochs_of(batches_.rounds());
+  position_.begin_epochs_of(batches_.rounds());
   const std::int64_t round = replica_.worker().round();
   if (round > plan_.members->growth().entered_in()) checkpoint_.come_to_seat(round);
 }
@@ -112,12 +113,12 @@ void TrainingLoop::grow() {
 void TrainingLoop::begin_epoch() {
   Worker& worker = replica_.worker();
   if (plan_.group.size() != plan_.schedule.workers()) grow();
-  const auto epoch_rounds = static_cast<std::int64_t>(position().epoch_rounds());
+  const auto epoch_rounds = static_cast<std::int64_t>(position_.epoch_rounds());
   const std::int64_t next =
-      worker.round() + epoch_rounds - static_cast<std::int64_t>(position().round());
+      worker.round() + epoch_rounds - static_cast<std::int64_t>(position_.round());
   const bool may_grow = plan_.options.stream == nullptr;
   if (may_grow && rounds_of_more() > 0) worker.allow_growth(growth_rounds(next, epoch_rounds));
-  balancer_.begin_epoch(position().epoch());
+  balancer_.begin_epoch(position_.epoch());
   checkpoint_.note_epoch(worker.round());
 }
 
@@ -126,7 +127,7 @@ void TrainingLoop::begin_epoch() {
 std::vector<int> TrainingLoop::gone() const {
   const Departures departed = replica_.worker().departed();
   std::vector<int> gone = departed.lost;
-  for (const auto& left : {departed.left, checkpoint_.left()})
+  for (const auto& left : {departed.left, checkpoint_.agreement().left()})
     gone.insert(gone.end(), left.begin(), left.end());
   return gone;
 }
@@ -135,7 +136,7 @@ std::vector<int> TrainingLoop::gone() const {
 int TrainingLoop::living() {
   if (living_ > 0 && Clock::now() - counted_ < counted_every) return living_;
   counted_ = Clock::now();
-  const std::vector<int> gone = this->gone(), absent = checkpoint_.absent();
+  const std::vector<int> gone = this->gone(), absent = checkpoint_.agreement().absent();
   std::set<int> missing(gone.begin(), gone.end());
   missing.insert(absent.begin(), absent.end());
   missing.erase(plan_.group.rank());
@@ -158,7 +159,7 @@ bool TrainingLoop::leaves() {
   refused_ = !reason.empty();
   plan_.log(refused_ ? LogLevel::warning : LogLevel::info,
             fmt::format("worker {}: {} in round {}, as it was asked to{}", plan_.group.rank(),
-                        refused_ ? "cannot leave training" : "leaves training", position().rounds(),
+                        refused_ ? "cannot leave training" : "leaves training", position_.rounds(),
                         refused_ ? ": " + reason : ""));
   if (refused_) {
     mpi::notify_launcher(mpi::LauncherNote::stays);
@@ -177,16 +178,16 @@ void TrainingLoop::run_epoch(int epoch) {
   had_samples_ = false;
   skipped_ = 0;
   log_.begin_epoch();
-  while (position().epoch() == epoch && has_seat()) {
+  while (position_.epoch() == epoch && has_seat()) {
     await_samples();
     note_newcomers(plan_, replica_.worker().round(), steps(), checkpoint_);
     if (figures_.left || leaves() || !checkpoint_.may_go_on(round_s())) return;
-    const std::size_t round = position().round();
+    const std::size_t round = position_.round();
     const std::int64_t before = replica_.worker().round();
     run_round(epoch, round);
     if (!has_seat()) return;
     const std::int64_t made = replica_.worker().round() - before;
-    position().advance(made);
+    position_.advance(made);
     if (made > 1) largest_rate_.reset();  // others have made the rounds between
     after_round(epoch, round);
     if (!has_seat()) return;
@@ -199,9 +200,9 @@ void TrainingLoop::run_epoch(int epoch) {
 /// on in a later round comes with samples, since another worker has them.
 void TrainingLoop::await_samples() {
   const auto began = Clock::now();
-  while (!batches_.is_there(position().epoch(), position().round())) {
+  while (!batches_.is_there(position_.epoch(), position_.round())) {
     checkpoint_.wait();
-    if (checkpoint_.stop_is_settled() || leaves()) return;
+    if (checkpoint_.agreement().stop_is_settled() || leaves()) return;
     if (Clock::now() - began > report_wait_after) report_wait();
     std::this_thread::sleep_for(samples_asked_for_every);
   }
@@ -212,7 +213,7 @@ void TrainingLoop::await_samples() {
 void TrainingLoop::report_wait() {
   if (plan_.group.rank() != 0 || std::exchange(told_of_wait_, true)) return;
   const std::uint64_t end = batches_.stream_order()->round_end(
-      static_cast<std::size_t>(position().epoch()), position().round());
+      static_cast<std::size_t>(position_.epoch()), position_.round());
   plan_.log(LogLevel::info,
             fmt::format("{}: waits for samples; the next round needs those up to message {}",
                         plan_.options.stream->name(), end - 1));
@@ -293,7 +294,7 @@ void TrainingLoop::make_up_rest() {
   while (has_seat() && !latest.expired() && make_up(rate)) {
     if (!others_train) continue;
     checkpoint_.wait();
-    if (checkpoint_.stop_is_settled()) break;
+    if (checkpoint_.agreement().stop_is_settled()) break;
   }
   figures_.seconds += Seconds(Clock::now() - start).count();
 }
@@ -302,14 +303,14 @@ void TrainingLoop::make_up_rest() {
 void TrainingLoop::after_round(int epoch, std::size_t round) {
   show(epoch, round);
   const std::size_t every = plan_.options.evaluate_every;
-  const bool epoch_is_over = position().epoch() > epoch;
+  const bool epoch_is_over = position_.epoch() > epoch;
   if (!epoch_is_over && (every == 0 || (round + 1) % every != 0)) return;
   const bool is_unread =
       plan_.options.worker.algorithm.traits().topology.scope == algorithm::Scope::nobody;
   if (is_unread && !plan_.all_reduces()) replica_.worker().republish();
   RunLog::Trained trained{epoch, sums_.mean_loss(), rate_, figures_.seconds, sums_.accuracy()};
   trained.skipped = skipped_;
-  if (!log_.is_silent()) trained.gradient_norm = replica_.step().gradient_norm();
+  if (!log_.is_silent()) trained.gradient_norm = replica_.backend().gradient_norm();
   if (epoch_is_over) report_no_loss(trained);
   if (!epoch_is_over) return log_.evaluate(trained);
   log_.end_rounds();

@@ -61,7 +61,6 @@ class TrainingLoop {
   void report_no_loss(const RunLog::Trained& trained);
   void show(int epoch, std::size_t round);
   std::optional<double> round_s() const;
-  TrainingCursor& position() const { return checkpoint_.position(); }
 
   const RunPlan& plan_;
   TrainingBatches& batches_;
@@ -69,6 +68,7 @@ class TrainingLoop {
   BestModel& best_;
   Balancer& balancer_;
   RunCheckpoint& checkpoint_;
+  TrainingCursor& position_;
   RunLog& log_;
   Grow grow_;
   int living_ = 0;  ///< workers

@@ -88,7 +88,7 @@ RunData divide(const data::Splits& data, const TrainerOptions& options) {
 /// Shards are skewed by the one label of a sample.
 void check_sharding(const TrainerOptions& options, const data::Dataset& train) {
   if (!options.shards.dirichlet_alpha) return;
-  require(train.targets().empty() && train.target_shape().empty(), ErrorKind::argument,
+  require(train.has_one_label(), ErrorKind::argument,
           "Trainer: sharding {} of data \"{}\", whose samples have no single class label; choose "
           "even sharding",
           options.shards.text(), train.name());
@@ -115,8 +115,8 @@ void check_balance(const TrainerOptions& options, const Group& group) {
           "Trainer: balance {} has {} numbers, this run has {} workers; give "
           "one for each worker",
           name, balance.speeds.size(), workers);
-  require(std::all_of(balance.speeds.begin(), balance.speeds.end(),
-                      [](double speed) { return std::isfinite(speed) && speed > 0; }),
+  require(std::ranges::all_of(balance.speeds,
+                              [](double speed) { return std::isfinite(speed) && speed > 0; }),
           ErrorKind::argument, "Trainer: balance {}; positive numbers are required", name);
   require(!options.shards.dirichlet_alpha, ErrorKind::argument,
           "Trainer: balance {} with sharding {}, where each worker keeps its own samples; choose "
@@ -188,10 +188,10 @@ std::string division_of(const Balance& balance) {
 std::vector<std::string> devices_of(const RunPlan& plan) {
   std::vector<std::string> devices =
       plan.group.all_gather(plan.options.device, plan.deadline(), "Trainer: devices");
-  const bool all_on_cpu = std::all_of(devices.begin(), devices.end(),
-                                      [](const std::string& device) { return device.empty(); });
+  const bool all_on_cpu =
+      std::ranges::all_of(devices, [](const std::string& device) { return device.empty(); });
   if (all_on_cpu) return {};
-  std::replace(devices.begin(), devices.end(), std::string(), std::string("cpu"));
+  std::ranges::replace(devices, std::string(), std::string("cpu"));
   return devices;
 }
 
@@ -308,10 +308,8 @@ ModelMetadata note_of(const RunPlan& plan) {
 std::string validation_text(const RunPlan& plan) {
   const std::size_t held_out = plan.data.validation.size();
   if (held_out > 0) {
-    const bool has_classes =
-        !plan.data.train.labels().empty() && plan.data.train.target_shape().empty();
     return fmt::format("{} samples of the training part, drawn by the seed{}", held_out,
-                       has_classes ? ", the same share of each class" : "");
+                       plan.data.train.has_one_label() ? ", the same share of each class" : "");
   }
   return fmt::format("the {} test samples, a part on each worker", plan.data.test.size());
 }

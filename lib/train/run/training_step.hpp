@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fast/backend/backend.hpp>
-#include <fast/core/deadline.hpp>
 #include <fast/exchange/reducer.hpp>
 #include <fast/train/trainer.hpp>
 
@@ -35,12 +34,11 @@ class TrainingStep {
   /// Without the optimizer's step, for weights in slots; see SlotStep.
   double find_gradients(const void* weights, const Batch& batch);
 
-  /// Of the latest train(), before each step: correct samples of all its steps, the gradient of the
-  /// last one. Empty where the backend does not know.
+  /// Of the latest train(), before each step: correct samples of all its steps. Empty where the
+  /// backend does not know.
   std::optional<std::size_t> correct() const {
     return step_samples_ > 0 ? correct_ : backend_.correct_in_step();
   }
-  std::optional<double> gradient_norm() const { return backend_.gradient_norm(); }
 
   bool all_reduces() const { return reducer_ != nullptr; }
   double reduce_s() const { return reduce_s_; }    ///< waited in the all-reduce

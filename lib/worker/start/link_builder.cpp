@@ -16,6 +16,7 @@
 #include "exchange/group_impl.hpp"
 #include "exchange/open_coordinator.hpp"
 #include "exchange/seats/seated_link.hpp"
+#include "membership/peer_state.hpp"
 #include "mpi/launcher.hpp"
 #include "worker/start/startup.hpp"
 
@@ -67,12 +68,12 @@ class DeviceLink {
     return hosts_[worker] == hosts_[static_cast<std::size_t>(group_.rank())];
   }
   bool several_hosts() const {
-    return std::any_of(hosts_.begin(), hosts_.end(), [&](int host) { return host != hosts_[0]; });
+    return std::ranges::any_of(hosts_, [&](int host) { return host != hosts_[0]; });
   }
   bool shared() const { return all_are(!region_.parts.empty()); }
   bool all_are(bool mine) const {
     const auto all = group_.all_gather(mine ? "yes" : "no", deadline_, "Worker: device memory");
-    return std::count(all.begin(), all.end(), "yes") == group_.size();
+    return std::ranges::count(all, "yes") == group_.size();
   }
   bool maps_host() const {
     for (std::size_t w = 0; w < region_.parts.size(); ++w) {
@@ -112,8 +113,7 @@ class DeviceLink {
   /// The first worker's reason, on all of them.
   std::string common(const std::string& mine) const {
     const auto all = group_.all_gather(mine, deadline_, "Worker: device memory by MPI");
-    const auto first =
-        std::find_if(all.begin(), all.end(), [](const auto& why) { return !why.empty(); });
+    const auto first = std::ranges::find_if(all, [](const auto& why) { return !why.empty(); });
     return first == all.end() ? "" : *first;
   }
 
@@ -194,7 +194,7 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, EdgePl
                                         Deadline(exchange.deadline), "Worker: comparing devices");
   if (!accelerator) return group.open(shape, std::move(plan), exchange);
   Staging staging{.shape = shape, .work = accelerator->work(), .deadline = exchange.deadline};
-  if (std::count(devices.begin(), devices.end(), "device") == group.size()) {
+  if (std::ranges::count(devices, "device") == group.size()) {
     staging.region = DeviceLink(group, shape, exchange, *accelerator).run(plain);
   }
   staging.stop = std::stop_source();
@@ -282,7 +282,8 @@ int LinkBuilder::seat(const WorkerParts& ready) const {
 void LinkBuilder::fill(WorkerParts& ready) {
   ready.mixer = make_mixer(agreed_.layout, options_, seat(ready));
   const bool passes_mass = options_.algorithm.traits().topology.divides();
-  if (ready.offer) members_->enter(std::max(ready.offer->growth, members_->map().past_growths()));
+  if (ready.offer)
+    members_->map().enter(std::max(ready.offer->growth, members_->map().past_growths()));
   const ResolvedTopology wired = this->wired();
   ready.plan = std::make_shared<RoundPlan>(wired.schedule, seat(ready), wired.weights.rule,
                                            wired.weights.lazy, passes_mass);

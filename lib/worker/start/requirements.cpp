@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/exchange/exchange.hpp>
 #include <fast/mixing/weights.hpp>

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <fast/algorithm/algorithm.hpp>
-#include <fast/mixing/check.hpp>
 #include <fast/topology/topology.hpp>
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "mixing/needs.hpp"
 
 namespace fast {
 

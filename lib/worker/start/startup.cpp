@@ -10,6 +10,7 @@
 
 #include "combine/accelerator.hpp"
 #include "combine/element_work.hpp"
+#include "core/contains.hpp"
 #include "core/numbers.hpp"
 #include "worker/worker_options.hpp"
 
@@ -29,8 +30,7 @@ std::vector<std::string_view> device_algorithms() {
 /// False for a rule of the caller's own.
 bool runs_with_other_options(std::string_view name) {
   const auto known = algorithm::names();
-  return std::find(known.begin(), known.end(), name) != known.end() &&
-         combine::device_rule(*algorithm::by_name(name).make());
+  return contains(known, name) && combine::device_rule(*algorithm::by_name(name).make());
 }
 
 constexpr auto or_mirror = "or hand over a mirror of the tensors in host memory";

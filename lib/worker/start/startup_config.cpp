@@ -1,4 +1,5 @@
 #include "worker/start/startup_config.hpp"
+#include "exchange/device/staged.hpp"
 
 #define XXH_INLINE_ALL
 #include <fmt/ranges.h>
@@ -14,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "combine/accelerator.hpp"
 #include "exchange/collective/host_broadcast.hpp"
 #include "worker/start/link_builder.hpp"
 #include "worker/start/startup.hpp"
@@ -96,7 +96,7 @@ HashesOfRanks differing(const Group& everyone, const Hashes& own, Seconds deadli
   const std::string bytes = bytes_of(own);
   const Hashes digest{XXH3_64bits(bytes.data(), bytes.size())};
   const auto digests = everyone.all_gather(bytes_of(digest), Deadline(deadline), comparing);
-  if (std::count(digests.begin(), digests.end(), digests.front()) == everyone.size()) return {};
+  if (std::ranges::count(digests, digests.front()) == everyone.size()) return {};
   HashesOfRanks all;
   for (const auto& one : everyone.all_gather(bytes, Deadline(deadline), comparing))
     all.push_back(hashes_in(one));
@@ -108,8 +108,8 @@ int first_other(const HashesOfRanks& all, std::size_t tensor) {
   const auto of = [tensor](const Hashes& hashes) {
     return tensor < hashes.size() ? std::optional(hashes[tensor]) : std::nullopt;
   };
-  const auto other = std::find_if(
-      all.begin(), all.end(), [&](const Hashes& hashes) { return of(hashes) != of(all.front()); });
+  const auto other = std::ranges::find_if(
+      all, [&](const Hashes& hashes) { return of(hashes) != of(all.front()); });
   return other == all.end() ? -1 : static_cast<int>(other - all.begin());
 }
 

@@ -19,7 +19,7 @@ void WorkerStart::begin() {
     publisher_.begin(0);
     peers_.announce(WorkerStatus::running);
   });
-  if (members_) members_->records().set_status(WorkerStatus::running);
+  if (members_) members_->map().records().set_status(WorkerStatus::running);
   mpi::notify_launcher(mpi::LauncherNote::training_began);
 }
 
@@ -67,13 +67,13 @@ Entered WorkerStart::take_seat(const membership::SeatOffer& offer,
 
 void WorkerStart::note_republished(std::int64_t combinations) {
   worker_.progress.republished = combinations;
-  members_->records().set_republished(combinations);
+  members_->map().records().set_republished(combinations);
 }
 
 void WorkerStart::announce_running() {
-  members_->records().set_work({.began_in = worker_.progress.stats.joined_at});
+  members_->map().records().set_work({.began_in = worker_.progress.stats.joined_at});
   peers_.announce(WorkerStatus::running);
-  members_->records().set_status(WorkerStatus::running);
+  members_->map().records().set_status(WorkerStatus::running);
 }
 
 /// Nobody may begin the growth's rounds without a spare on the seat, so it takes the seat first.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "exchange/collective/host_broadcast.hpp"
+#include "exchange/peers.hpp"
 #include "membership/members.hpp"
 #include "worker/context.hpp"
 #include "worker/model_reader.hpp"

@@ -1,8 +1,8 @@
 #include <fast/core/error.hpp>
 #include <fast/exchange/group.hpp>
-#include <fast/exchange/measured_links.hpp>
 #include <thread>
 
+#include "exchange/links/measured_links.hpp"
 #include "exchange/links/mpi_trials.hpp"
 #include "support/catch.hpp"
 #include "support/mpi_main.hpp"

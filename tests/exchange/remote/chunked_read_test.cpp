@@ -83,7 +83,7 @@ TEST_CASE("a header is read as it is, and one that did not arrive is an error") 
   };
   hosts.publish(7);
   look();
-  CHECK_FALSE(read.is_under_way());
+  CHECK_FALSE(read.request().is_under_way());
   CHECK(read.header().publication.sequence.load() == 1);
   CHECK(read.header().publication.rounds[1].load() == 7);
   hosts.remote().constant.magic.store(0);  // as if the connection had broken

@@ -135,11 +135,11 @@ TEST_CASE("a reader whose slots are overwritten takes kept copies, and then trie
   auto target = run.plan.choose(run.seen, at(0));
   REQUIRE(target);
   CHECK_FALSE(target->kept);
-  CHECK(run.plan.slow_read() == Seconds(0));
+  CHECK(run.plan.pace().slow_read() == Seconds(0));
   for (std::int64_t round = 1; round < 9; ++round) run.publish(round, round);
   CHECK(run.plan.check(*target, run.seen) == PullPlan::Outcome::overwritten);
   run.plan.note(*target, PullPlan::Outcome::overwritten, read_took);
-  CHECK(run.plan.slow_read() == read_took);
+  CHECK(run.plan.pace().slow_read() == read_took);
 
   // While there is no copy, slots are all there is.
   target = run.plan.choose(run.seen, at(8));
@@ -163,7 +163,7 @@ TEST_CASE("a reader whose slots are overwritten takes kept copies, and then trie
   REQUIRE(target);
   CHECK_FALSE(target->kept);
   run.copied(*target);
-  CHECK(run.plan.slow_read() == Seconds(0));  // slots last long enough again
+  CHECK(run.plan.pace().slow_read() == Seconds(0));  // slots last long enough again
 }
 
 TEST_CASE("a slot is read when its worker has published nothing for as long as a read takes") {
@@ -221,5 +221,5 @@ TEST_CASE("a kept copy that was replaced while it was read does not count") {
   CHECK(run.plan.check(target, run.seen) == PullPlan::Outcome::overwritten);
   run.plan.note(target, PullPlan::Outcome::overwritten, Seconds(0.01));
   run.plan.note(target, PullPlan::Outcome::overwritten, Seconds(0.01));
-  CHECK(run.plan.slow_read() == Seconds(0.02));  // copies are to stay longer
+  CHECK(run.plan.pace().slow_read() == Seconds(0.02));  // copies are to stay longer
 }

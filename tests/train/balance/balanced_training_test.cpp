@@ -80,7 +80,7 @@ TEST_CASE("a step is scaled by the worker's share, whatever the optimizer, and w
       options.arena = arena;
       testing::with_one_worker(options, [&](testing::RunParts& parts) {
         const auto before = testing::values_of(parts.replica.own_model());
-        parts.replica.set_share(share);
+        parts.replica.step().set_share(share);
         parts.replica.round(parts.batches.batch(0, 0), 0.01);
         const auto after = testing::values_of(parts.replica.own_model());
         moved[share > 1 ? 1 : 0] = after[3] - before[3];

@@ -1,6 +1,5 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
-#include <fast/train/checkpoint.hpp>
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -20,6 +19,7 @@
 #include "support/contents.hpp"
 #include "support/seed.hpp"
 #include "support/temporary_directory.hpp"
+#include "train/checkpoint/checkpoint.hpp"
 
 using namespace fast;
 using namespace fast::train;

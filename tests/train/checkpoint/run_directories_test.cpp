@@ -2,8 +2,6 @@
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
-#include <fast/train/checkpoint.hpp>
-#include <fast/train/metrics.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -14,7 +12,9 @@
 #include "support/catch.hpp"
 #include "support/contents.hpp"
 #include "support/temporary_directory.hpp"
+#include "train/checkpoint/checkpoint.hpp"
 #include "train/checkpoint/run_directories.hpp"
+#include "train/metrics.hpp"
 #include "train/training.hpp"
 
 using namespace fast;

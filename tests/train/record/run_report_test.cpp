@@ -14,14 +14,14 @@ namespace {
 Report report_of(double loop_s, double rounds, double accuracy) {
   Report report{};
   report.loop_s = loop_s;
-  report.wait_s = 1;
+  report.worker.wait_s = 1;
   report.rounds = rounds;
   report.bytes_per_round = 2 * rounds;
   report.samples = 1000;
-  report.reads = 10;
-  report.fresh = 5;
-  report.messages_sent = 3;
-  report.messages_held = 1;
+  report.worker.reads = 10;
+  report.worker.fresh_reads = 5;
+  report.worker.messages_sent = 3;
+  report.worker.messages_held = 1;
   report.replica_accuracy = accuracy;
   report.mean_model_correct = 30;
   report.mean_model_loss_sum = 12;
@@ -49,7 +49,7 @@ TEST_CASE("a summary has the slowest worker's time, the worst replica and means 
 TEST_CASE("a worker that makes no step has no shares of time") {
   Report report = report_of(1e-6, 50, 0.5);
   report.samples = 0;
-  report.publish_s = report.mix_s = 1;
+  report.worker.publish_s = report.worker.mix_s = 1;
   train::Summary summary;
   train::add_up({report}, 100, summary);
   CHECK(summary.wait_fraction == 0);

@@ -4,7 +4,6 @@
 #include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
-#include <fast/train/checkpoint.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -17,6 +16,7 @@
 #include "support/catch.hpp"
 #include "support/seed.hpp"
 #include "support/temporary_directory.hpp"
+#include "train/checkpoint/checkpoint.hpp"
 #include "train/checkpoint/manifest.hpp"
 #include "train/run/training_cursor.hpp"
 #include "train/training.hpp"

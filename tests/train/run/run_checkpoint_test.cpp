@@ -145,7 +145,7 @@ void stop_at_once(train::TrainerOptions options) {
   with_one_worker(options, [](RunParts& parts) {
     auto checkpoint = checkpoint_of(parts);
     const Deadline deadline(Seconds(30));
-    while (!checkpoint.stop_is_settled() && !deadline.expired()) {
+    while (!checkpoint.agreement().stop_is_settled() && !deadline.expired()) {
       checkpoint.wait();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

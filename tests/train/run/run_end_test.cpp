@@ -147,7 +147,8 @@ TEST_CASE("where others were stopped, a worker that had ended saves its weights,
     trained[static_cast<std::size_t>(group.rank())] = weights_of(*backend);
     train::RunCheckpoint checkpoint(parts.plan, parts.agreement, parts.state,
                                     std::move(parts.files.checkpoints));
-    for (const Deadline limit(Seconds(30)); !checkpoint.stop_is_settled() && !limit.expired();) {
+    for (const Deadline limit(Seconds(30));
+         !checkpoint.agreement().stop_is_settled() && !limit.expired();) {
       checkpoint.wait();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

@@ -27,7 +27,9 @@ struct RunParts {
                    .deadline = Seconds(30),
                    .stop_requested = options.checkpoints.stop_requested}),
         replica(plan, backend,
-                [this](int neighbor, std::int64_t round) { batches.note_missed(neighbor, round); }),
+                [this](int neighbor, std::int64_t round) {
+                  batches.parts().note_missed(neighbor, round);
+                }),
         evaluator(replica, plan.data.normalization, plan.options.batch_size),
         best(plan, replica, evaluator),
         position(batches.rounds()),

@@ -61,7 +61,7 @@ TEST_CASE("a worker trains on samples of a neighbor that is gone, in as many rou
   const auto own = samples_of(batches, 8);
   batches.take_over({}, 0);
   CHECK(samples_of(batches, 8) == own);
-  batches.note_missed(2, 0);
+  batches.parts().note_missed(2, 0);
   batches.take_over({}, 1);
   CHECK(batches.rounds() == rounds);
   CHECK(samples_of(batches, 8).size() > own.size());

@@ -83,10 +83,10 @@ TEST_CASE("a seat that a spare of another host has taken is not looked at any mo
     if (threads.rank() == 3) {
       const auto offer = members->wait_for_seat([] {});
       testing::expect(offer && offer->seat == 1, "no seat is offered");
-      members->records().set_status(WorkerStatus::running);
+      members->map().records().set_status(WorkerStatus::running);
       testing::expect(members->take(), "the seat is not vacant any more");
     } else {
-      members->records().set_status(WorkerStatus::running);
+      members->map().records().set_status(WorkerStatus::running);
     }
     if (threads.rank() == 0) look_until_replaced(group, reports);
     threads.barrier(Deadline(Seconds(30)), "the end");

@@ -4,7 +4,6 @@
 #include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/graphs.hpp>
-#include <fast/topology/placement.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include <cmath>
@@ -14,6 +13,8 @@
 
 #include "support/catch.hpp"
 #include "support/seed.hpp"
+#include "topology/hosts.hpp"
+#include "topology/placement.hpp"
 #include "worker/constant.hpp"
 #include "worker/start/requirements.hpp"
 

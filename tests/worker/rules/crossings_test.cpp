@@ -10,6 +10,7 @@
 
 #include "support/catch.hpp"
 #include "support/seed.hpp"
+#include "topology/hosts.hpp"
 
 using namespace fast;
 using testing::crossing_elements;

@@ -1,8 +1,6 @@
 // The messages between two neighbors on different hosts: frames, and payloads in or after them.
 #pragma once
 
-#include <algorithm>
-
 #include "exchange/remote/replicator.hpp"
 
 namespace fast::exchange {

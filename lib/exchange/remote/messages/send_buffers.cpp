@@ -31,8 +31,8 @@ std::shared_ptr<SendBuffer> SendBuffers::buffer(std::uint64_t sequence, std::int
   for (const auto& buffer : buffers_) {
     if (buffer->is_of(sequence, round)) return buffer;
   }
-  auto spare = std::find_if(buffers_.begin(), buffers_.end(),
-                            [](const auto& buffer) { return buffer.use_count() == 1; });
+  auto spare =
+      std::ranges::find_if(buffers_, [](const auto& buffer) { return buffer.use_count() == 1; });
   if (spare == buffers_.end())
     spare = buffers_.insert(spare, std::make_shared<SendBuffer>(board_, rank_));
   (*spare)->assign(sequence, round);

@@ -21,15 +21,14 @@ void FrameSender::send(Frame frame, std::span<const std::byte> payload) {
   next_ = (next_ + 1) % most_under_way;
   frame.counters = PeerCounters::of(edges_.board->header(edges_.rank));
   std::memcpy(message.bytes.data(), &frame, sizeof(Frame));
-  std::copy(payload.begin(), payload.end(), message.bytes.begin() + sizeof(Frame));
+  std::ranges::copy(payload, message.bytes.begin() + sizeof(Frame));
   edges_.throttle.spend(payload.size());
   message.request = messages_.send(reader_, publication_tag, message.bytes.data(),
                                    sizeof(Frame) + payload.size());
 }
 
 bool FrameSender::done() {
-  return std::all_of(under_way_.begin(), under_way_.end(),
-                     [](Message& message) { return message.request.test(); });
+  return std::ranges::all_of(under_way_, [](Message& message) { return message.request.test(); });
 }
 
 namespace {

@@ -1,7 +1,6 @@
 #include "exchange/remote/pull/pull_plan.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace fast::exchange {
 namespace {

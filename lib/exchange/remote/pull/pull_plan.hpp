@@ -81,8 +81,7 @@ class PullPlan {
   Outcome check(const PullTarget& target, const WorkerHeader& seen) const;
   /// The outcome of a copy, which took that long, the header afterwards included.
   void note(const PullTarget& target, Outcome outcome, Seconds took);
-  /// 0 if slots last long enough for the reads of this reader.
-  Seconds slow_read() const { return pace_.slow_read(); }
+  const ReadPace& pace() const { return pace_; }
 
  private:
   /// When a sequence was seen first.

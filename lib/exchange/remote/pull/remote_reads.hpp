@@ -24,7 +24,7 @@ class HeaderRead {
   void begin();
   /// True when the read is done. Throws Error(mpi) if it failed.
   bool test();
-  bool is_under_way() const { return request_.is_under_way(); }
+  const mpi::Request& request() const { return request_; }
 
   /// The header as the latest read found it. Its cache lines need not be of one moment.
   const WorkerHeader& header() const { return *reinterpret_cast<const WorkerHeader*>(bytes_); }
@@ -89,7 +89,7 @@ class HeaderFetch final : public RemoteTask {
 
   bool advance(bool is_followed) override;
   bool ended() const override { return state_ == State::ended; }
-  bool released() override { return !header_.is_under_way() || header_.test(); }
+  bool released() override { return !header_.request().is_under_way() || header_.test(); }
 
  private:
   enum class State { idle, looking, ended };

@@ -28,7 +28,7 @@ bool RmaReplicator::advance() {
 }
 
 bool RmaReplicator::closed() {
-  const bool header_is_done = !header_.is_under_way() || header_.test();
+  const bool header_is_done = !header_.request().is_under_way() || header_.test();
   return copy_.abandon() && header_is_done;
 }
 

@@ -21,7 +21,7 @@ class RmaReplicator : public Replicator {
   bool advance() override;
   void close() override { closing_ = true; }
   bool closed() override;
-  Seconds slow_read() const override { return closing_ ? Seconds(0) : plan_.slow_read(); }
+  Seconds slow_read() const override { return closing_ ? Seconds(0) : plan_.pace().slow_read(); }
   bool is_idle() const { return state_ == State::idle; }
 
  private:

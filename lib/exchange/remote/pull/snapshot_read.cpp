@@ -33,7 +33,7 @@ bool SnapshotRead::advance(bool is_followed) {
 }
 
 bool SnapshotRead::released() {
-  const bool header_is_done = !header_.is_under_way() || header_.test();
+  const bool header_is_done = !header_.request().is_under_way() || header_.test();
   return copy_.abandon() && header_is_done;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fast/core/measure.hpp>
+#include <fast/train/trainer.hpp>
 
 #include <cstddef>
 #include <cstdio>
@@ -36,10 +37,6 @@ std::string progress_bar(const ProgressState& state, std::size_t width);
 
 /// The line of progress_bar() without a bar, for logs.
 std::string progress_line(const ProgressState& state);
-
-/// How progress is shown. automatic: a bar if the stream is a terminal, or if fastrun shows it on
-/// one; nothing if fastrun shows a table of its own; otherwise lines.
-enum class ProgressStyle { automatic, bar, lines, none };
 
 /// Prints to a stream that it does not own. For one worker of a run. Not thread-safe.
 class Progress {

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <fast/core/deadline.hpp>
-#include <fast/membership/peer_state.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include "membership/peer_state.hpp"
 
 namespace fast {
 
