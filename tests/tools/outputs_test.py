@@ -54,9 +54,9 @@ def checkpoints_fail(train, directory, model_bytes):
         check(f"checkpoints and {limit} bytes: the model", os.path.exists(os.path.join(made, "mean-model.safetensors")), done.stdout)
         with open(summary) as file:
             unsaved = json.load(file)["unsaved"]
-        check(f"checkpoints and {limit} bytes: the summary", unsaved.startswith("the last checkpoint: ") == bool(status), unsaved)
+        check(f"checkpoints and {limit} bytes: the summary", unsaved.startswith("no checkpoint: ") == bool(status), unsaved)
         if status:
-            check(f"checkpoints and {limit} bytes: the message", "error: not saved: the last checkpoint: " in done.stdout, done.stdout)
+            check(f"checkpoints and {limit} bytes: the message", "error: not saved: no checkpoint: " in done.stdout, done.stdout)
 
 
 def main():

@@ -24,6 +24,13 @@ std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_in(
   return found;
 }
 
+bool has_checkpoint(const std::filesystem::path& directory) {
+  return std::ranges::any_of(checkpoints_in(directory), [](const auto& found) {
+    std::error_code problem;
+    return std::filesystem::exists(found.second / manifest_name, problem);
+  });
+}
+
 namespace {
 
 bool is_of_a_checkpoint(std::string_view name) {

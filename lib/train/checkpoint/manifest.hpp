@@ -18,6 +18,8 @@ std::string note_name(int worker);
 /// Newest first, complete or not.
 std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints_in(
     const std::filesystem::path& directory);
+/// Whether one of these has a manifest.
+bool has_checkpoint(const std::filesystem::path& directory);
 /// Removes the manifest first, so that no incomplete checkpoint is ever read. Files of other names
 /// stay, and so does a directory with such files.
 void remove_checkpoint(const std::filesystem::path& directory);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/numbers.hpp"
+#include "train/checkpoint/manifest.hpp"
 #include "train/checkpoint/run_directories.hpp"
 #include "train/record/run_events.hpp"
 #include "train/run/output_files.hpp"
@@ -141,6 +142,12 @@ bool RunCheckpoint::conclude(const std::vector<int>& lost) {
 
 void RunCheckpoint::finish() {
   if (saves()) writer_->finish();
+}
+
+std::string RunCheckpoint::missing() const {
+  const std::string problem = saves() ? writer_->finish() : std::string();
+  const bool exists = problem.empty() || has_checkpoint(*directories_of(plan_.options).checkpoints);
+  return exists ? std::string() : "no checkpoint: " + problem;
 }
 
 /// A worker that had made all its rounds saves, too: the others need its file.

@@ -54,6 +54,9 @@ class RunCheckpoint {
   bool conclude(const std::vector<int>& lost);
   /// Waits until the latest checkpoint is written, so that what is saved next is newer.
   void finish();
+  /// After finish(): why the run has no checkpoint at all, of any worker; empty: it has one, or
+  /// none was due.
+  std::string missing() const;
   /// Of a run that was stopped: saves the last checkpoint. Returns why that failed; empty: it is
   /// saved.
   std::string leave();

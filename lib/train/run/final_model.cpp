@@ -32,6 +32,11 @@ std::vector<int> without(const std::vector<int>& all, const std::vector<int>& so
   return others;
 }
 
+/// Of two reasons why something was not saved, each of which may be empty.
+std::string first_of(std::string one, std::string other) {
+  return one.empty() ? std::move(other) : std::move(one);
+}
+
 }  // namespace
 
 RunEnd::RunEnd(const RunPlan& plan, Replica& replica, Evaluator& evaluator, BestModel& best,
@@ -128,7 +133,8 @@ Summary RunEnd::end_together() {
   Summary summary;
   summary.consensus_distance = distance_;
   const std::vector<Report> all = gather(plan_.group, plan_.deadline(), mine);
-  summary.unsaved = reason(save(model));  // no worker has a checkpoint to write any more
+  // No worker has a checkpoint to write any more.
+  summary.unsaved = reason(first_of(save(model), checkpoint_.missing()));
   add_up(all, static_cast<double>(plan_.data.test.size()), summary);
   return summary;
 }
@@ -145,7 +151,7 @@ Summary RunEnd::end_alone() {
   Summary summary;
   summary.consensus_distance = distance_;
   checkpoint_.finish();
-  summary.unsaved = reason(save(model));
+  summary.unsaved = reason(first_of(save(model), checkpoint_.missing()));
   add_up({mine}, static_cast<double>(plan_.data.test.size()), summary);
   if (figures_.rounds > 0) summary.samples_per_second = figures_.all_samples / figures_.seconds;
   return summary;
