@@ -21,7 +21,7 @@ for ((run = 0; run < runs; ++run)); do
   done
 done
 for how in "" unread; do
-  timeout -k 5 30 "$fastrun" -n 3 "$receiver" $how </dev/null >"$output" 2>&1
+  timeout -k 5 60 "$fastrun" -n 3 "$receiver" $how </dev/null >"$output" 2>&1
   grep -q "2 of 3 ranks ended well" "$output" && grep -q "PointToPoint: rank 1 has ended; a message to it is lost" "$output" ||
     { failures=$((failures + 1)) && echo "a receiver dies $how:" && head -n 20 "$output"; }
 done
