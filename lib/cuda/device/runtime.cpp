@@ -77,7 +77,9 @@ void raise(int code, std::string_view operation) {
   const auto error = static_cast<cudaError_t>(code);
   const char* what_to_do = "see whether compute-sanitizer names the kernel";
   if (error == cudaErrorMemoryAllocation)
-    what_to_do = "take smaller batches or models, or fewer workers a device";
+    what_to_do =
+        "take smaller batches or models, or fewer workers a device; PyTorch keeps freed memory "
+        "until torch.cuda.empty_cache()";
   if (error == cudaErrorNoKernelImageForDevice)
     what_to_do =
         "build for that device by -DCMAKE_CUDA_ARCHITECTURES=, or take one of compute capability "
