@@ -16,8 +16,8 @@ struct ElementWork;
 }
 
 /// For one worker. All work is done in order. What the user's step does to the tensors is to be
-/// done when the step returns, or enqueued in the same order as the accelerator's own. The Worker
-/// waits for all of it before its calls return.
+/// done when the step returns, or enqueued in the same order as the accelerator's own, or in
+/// StepOptions::queue. Without that queue, the Worker waits for all of it before its calls return.
 class Accelerator {
  public:
   virtual ~Accelerator() = default;
@@ -25,8 +25,15 @@ class Accelerator {
   /// Whose tensors.
   virtual Device device() const = 0;
   virtual const std::shared_ptr<DeviceWork>& work() const = 0;
-  /// Enqueues what a sweep of a rule does to a run of elements (lib/combine/element_work.hpp).
+  /// Enqueues what a sweep of a rule does to the elements of a table, in one launch
+  /// (lib/combine/element_work.hpp).
   virtual void run(const combine::ElementWork& work) = 0;
+  enum class Order { after, before };
+  /// Orders work against that of a queue of the program, without a wait. after: what is enqueued
+  /// here from now on starts after what the queue has. before: what is enqueued there from now on
+  /// starts after what is here. For CUDA the queue is a cudaStream_t. Throws Error(argument) if a
+  /// graph is being captured from the queue.
+  virtual void order(Order order, void* queue) = 0;
   /// Collective, where all workers have accelerators. Memory for payloads that the others' works
   /// read where it is, as far as they can; none: payloads are staged through the host's slots, as
   /// they are beside workers on the host.

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <fast/core/error.hpp>
+#include <map>
+#include <utility>
 
 #include "exchange/shared/seqlock.hpp"
 
@@ -14,6 +18,65 @@ DeviceMixer::DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algo
             codec, false),
       accelerator_(std::move(accelerator)) {
   for (int s = 0; s < traits().memory.vectors; ++s) state_.push_back(kept());
+  not_finite_ = accelerator_->work()->allocate(sizeof(std::uint32_t));
+  make_tables();
+}
+
+void DeviceMixer::rebind(ParameterLayout layout) {
+  Mixer::rebind(std::move(layout));
+  make_tables();
+}
+
+void DeviceMixer::make_tables() {
+  std::map<std::pair<DType, DType>, std::vector<const codec::Piece*>> by_type;
+  for (const codec::Piece& piece : coded_.pieces()) {
+    const DType type = piece.segment.dtype;
+    by_type[{type, piece.kind == codec::Kind::bf16 ? DType::bf16 : type}].push_back(&piece);
+  }
+  runs_.clear();
+  for (auto& [types, pieces] : by_type) {
+    std::stable_partition(pieces.begin(), pieces.end(), [](const codec::Piece* piece) {
+      return piece->segment.role == Role::parameter;
+    });
+    runs_.push_back(make_table(types.first, types.second, pieces));
+  }
+}
+
+DeviceMixer::Runs DeviceMixer::make_table(DType type, DType slot,
+                                          const std::vector<const codec::Piece*>& pieces) const {
+  std::vector<ElementRun> runs;
+  RunTable all{}, parameters{};
+  for (const codec::Piece* piece : pieces) {
+    const Segment& segment = piece->segment;
+    const bool is_buffer = segment.role == Role::buffer;
+    runs.push_back({segment.data, piece->first, segment.element_count, piece->offset_bytes,
+                    segment.offset_bytes, all.chunks, is_buffer ? 1U : 0U});
+    all.count += 1;
+    all.chunks += chunks_of(segment.element_count);
+    if (!is_buffer) parameters = all;
+  }
+  const std::size_t size_bytes = runs.size() * sizeof(ElementRun);
+  Memory table = accelerator_->work()->allocate(size_bytes);
+  memory_->copy(table.get(), reinterpret_cast<const std::byte*>(runs.data()), size_bytes);
+  memory_->settle();
+  all.runs = parameters.runs = reinterpret_cast<const ElementRun*>(table.get());
+  return {type, slot, all, parameters, std::move(table)};
+}
+
+bool DeviceMixer::has_finite_weights() const {
+  std::uint32_t not_finite = 0;
+  auto* const found = reinterpret_cast<std::byte*>(&not_finite);
+  memory_->copy(not_finite_.get(), found, sizeof not_finite);
+  for (const Runs& runs : runs_) {
+    ElementWork work;
+    work.type = work.slot = runs.type;
+    work.table = runs.all;
+    work.not_finite = reinterpret_cast<std::uint32_t*>(not_finite_.get());
+    accelerator_->run(work);
+  }
+  memory_->copy(found, not_finite_.get(), sizeof not_finite);
+  memory_->settle();
+  return not_finite == 0;
 }
 
 std::vector<TensorView> DeviceMixer::state() {
@@ -42,70 +105,55 @@ void DeviceMixer::run(const Pass& pass) {
   if (pass.kind == Pass::Kind::gather && gathered_.empty()) {
     for (int k = 0; k < traits().messages.vectors; ++k) gathered_.push_back(kept());
   }
-  for (const codec::Piece& piece : coded_.pieces()) {
-    if (starts && piece.segment.role == Role::buffer) continue;
-    accelerator_->run(work_for(pass, piece));
+  for (const Runs& runs : runs_) {
+    if (!starts || runs.parameters.count > 0) accelerator_->run(work_for(pass, runs));
   }
 }
 
-ElementWork DeviceMixer::work_for(const Pass& pass, const codec::Piece& piece) const {
-  const Segment& segment = piece.segment;
-  const bool alone = segment.role == Role::buffer || pass.kind == Pass::Kind::weights;
+ElementWork DeviceMixer::work_for(const Pass& pass, const Runs& runs) const {
+  const bool alone = pass.kind == Pass::Kind::weights;
   ElementWork work;
-  work.type = segment.dtype;
-  work.slot = piece.kind == codec::Kind::bf16 ? DType::bf16 : segment.dtype;
+  work.type = runs.type;
+  work.slot = runs.slot;
+  work.starts = pass.kind == Pass::Kind::start;
+  work.table = work.starts ? runs.parameters : runs.all;
   if (!alone) work.rule = *device_rule(*algorithm_);
   work.info = pass.info;
   work.info.parameters = layout().parameter_count();
-  work.first = piece.first;
-  work.count = segment.element_count;
   work.vectors = alone ? 1 : traits().messages.vectors;
-  work.current = segment.data;
-  for (std::size_t s = 0; s < state_.size(); ++s) {
-    work.state[s] = state_[s].get() + segment.offset_bytes;
-  }
-  work.starts = pass.kind == Pass::Kind::start;
+  for (std::size_t s = 0; s < state_.size(); ++s) work.state[s] = state_[s].get();
   work.combines = pass.kind == Pass::Kind::combine;
-  add_pulls(work, pass, piece);
-  if (pass.next != nullptr) add_publication(work, pass, piece);
+  add_pulls(work, pass);
+  if (pass.next != nullptr) add_publication(work, pass);
   return work;
 }
 
-void DeviceMixer::add_pulls(ElementWork& work, const Pass& pass, const codec::Piece& piece) const {
+void DeviceMixer::add_pulls(ElementWork& work, const Pass& pass) const {
   const Neighborhood* near = pass.neighborhood;
   work.pulls = near != nullptr;
-  work.buffer = piece.segment.role == Role::buffer;
   const bool looks_at_own = work.pulls || traits().messages.own != algorithm::Own::unused;
-  if (pass.own.data != nullptr && looks_at_own && !work.buffer) {
-    work.own = pass.own.data + piece.offset_bytes;
-  }
+  if (looks_at_own) work.own = pass.own.data;
   work.stride_bytes = pass.own.stride_bytes;
   if (pass.gathered || pass.kind == Pass::Kind::gather) {
-    for (std::size_t k = 0; k < gathered_.size(); ++k) {
-      work.gathered[k] = gathered_[k].get() + piece.segment.offset_bytes;
-    }
+    for (std::size_t k = 0; k < gathered_.size(); ++k) work.gathered[k] = gathered_[k].get();
   }
   if (near == nullptr) return;
   require(near->payloads.size() <= max_element_sources, ErrorKind::argument,
           "Worker: {} neighbors of a worker whose tensors are on a device, at most {} are read "
           "there; choose a sparser topology",
           near->payloads.size(), max_element_sources);
-  const bool unit = traits().topology.mixing == algorithm::MixingRequirement::unit && !work.buffer;
-  for (std::size_t j = 0; j < near->payloads.size(); ++j) {
-    work.sources.push_back(near->payloads[j].data + piece.offset_bytes);
-    work.weights.push_back(unit ? 1 : near->weights[j]);
-  }
+  work.unit = traits().topology.mixing == algorithm::MixingRequirement::unit;
+  for (const Payload& payload : near->payloads) work.sources.push_back(payload.data);
+  work.weights = near->weights;
 }
 
-void DeviceMixer::add_publication(ElementWork& work, const Pass& pass,
-                                  const codec::Piece& piece) const {
-  work.next = pass.next->data + piece.offset_bytes;
+void DeviceMixer::add_publication(ElementWork& work, const Pass& pass) const {
+  work.next = pass.next->data;
   work.stride_bytes = pass.next->stride_bytes;
   // As HostMixer does it, so that results are the same.
-  const bool at_once = work.combines && work.pulls && !work.buffer && !guarded_reads;
-  work.average = at_once && traits().plain_average;
+  work.average = work.combines && work.pulls && !guarded_reads && traits().plain_average;
   if (traits().messages.weights_apart && pass.kind != Pass::Kind::weights) {
-    work.next_weights = pass.next->weights + piece.segment.offset_bytes;
+    work.next_weights = pass.next->weights;
   }
 }
 

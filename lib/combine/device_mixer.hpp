@@ -1,4 +1,4 @@
-// Sweeps over tensors on a device: described run by run, done by its accelerator.
+// Sweeps over tensors on a device: one launch of its accelerator for all tensors of a type.
 #pragma once
 
 #include <fast/core/memory.hpp>
@@ -28,19 +28,31 @@ class DeviceMixer final : public Mixer {
   DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
               const codec::Options& codec, std::shared_ptr<Accelerator> accelerator);
 
+  void rebind(ParameterLayout layout) override;
+  bool has_finite_weights() const override;
   std::vector<TensorView> state() override;
   void take_state() override;
 
  private:
   using Memory = std::shared_ptr<std::byte>;
+  /// The runs whose elements have these types, those of parameters first: one launch does them.
+  struct Runs {
+    DType type, slot;
+    RunTable all, parameters;
+    Memory table;
+  };
 
+  void make_tables();
+  Runs make_table(DType type, DType slot, const std::vector<const codec::Piece*>& pieces) const;
   void run(const Pass& pass) override;
-  ElementWork work_for(const Pass& pass, const codec::Piece& piece) const;
-  void add_pulls(ElementWork& work, const Pass& pass, const codec::Piece& piece) const;
-  void add_publication(ElementWork& work, const Pass& pass, const codec::Piece& piece) const;
+  ElementWork work_for(const Pass& pass, const Runs& runs) const;
+  void add_pulls(ElementWork& work, const Pass& pass) const;
+  void add_publication(ElementWork& work, const Pass& pass) const;
   Memory kept() const { return accelerator_->work()->allocate(layout().size_bytes()); }
 
   std::shared_ptr<Accelerator> accelerator_;
+  std::vector<Runs> runs_;
+  Memory not_finite_;  ///< what has_finite_weights() finds
   std::vector<Memory> state_;
   std::vector<Memory> gathered_;       ///< pulls, by payload vector
   std::vector<AlignedBuffer> images_;  ///< of state_, for checkpoints

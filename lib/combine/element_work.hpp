@@ -1,9 +1,11 @@
-// What a sweep of a rule does to a run of elements, for devices that do each apart:
+// What a sweep of a rule does to the elements of a model, for devices that do each apart:
 // lib/cuda/averaging/rule_elements.hpp does it.
 #pragma once
 
 #include <fast/core/element.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "algorithm/rules/gradient_correction.hpp"
 #include "algorithm/rules/outer_steps.hpp"
 #include "algorithm/rules/push_sum.hpp"
+#include "combine/element_runs.hpp"
 
 namespace fast::combine {
 
@@ -28,33 +31,32 @@ std::optional<DeviceRule> device_rule(const algorithm::Algorithm& algorithm);
 /// Most neighbors of a worker.
 inline constexpr int max_element_sources = 128;
 
-/// Pointers are to the run's first element. What is absent is not done; in this order:
+/// What is absent is not done; in this order:
 struct ElementWork {
   DType type = DType::f32;  ///< of the model: f32 or f64
   DType slot = DType::f32;  ///< of messages: the model's, or bf16 (Averaging over f32)
-  DeviceRule rule;
+  RunTable table{};
+  DeviceRule rule;  ///< of parameters. Buffers are averaged.
   algorithm::RoundInfo info;
-  std::size_t first = 0;  ///< as in Block
-  std::size_t count = 0;
-  int vectors = 1;  ///< of the payload
-  void* current = nullptr;
-  void* state[algorithm::max_state_vectors] = {};
+  int vectors = 1;  ///< of the payload. Buffers have one.
+  std::byte* state[algorithm::max_state_vectors] = {};
 
   bool starts = false;  ///< the rule's start()
-  /// Pulls are computed from `sources` towards `own` or, of `buffer`s, towards the model.
+  /// Pulls are computed from `sources` towards `own` or, of buffers, towards the model.
   bool pulls = false;
-  bool buffer = false;
+  bool unit = false;  ///< weights of pulls are 1, except for buffers
   /// x + Σ_j W_ij (m_j - m_i) in one sum: the whole combination.
   bool average = false;
-  std::vector<const void*> sources;  ///< vector 0 of each neighbor's message
+  std::vector<const std::byte*> sources;  ///< vector 0 of each neighbor's message
   std::vector<double> weights;
-  const void* own = nullptr;     ///< vector 0 of the worker's own message
-  std::size_t stride_bytes = 0;  ///< from one vector of a message to the next
-  void* gathered[algorithm::max_payload_vectors] =
-      {};                        ///< where pulls are kept: written by `pulls`, else read
-  bool combines = false;         ///< the rule's combine()
-  void* next = nullptr;          ///< publish() fills vector 0 and on
-  void* next_weights = nullptr;  ///< the model is copied there
+  const std::byte* own = nullptr;  ///< vector 0 of the worker's own message
+  std::size_t stride_bytes = 0;    ///< from one vector of a message to the next
+  std::byte* gathered[algorithm::max_payload_vectors] =
+      {};                               ///< where pulls are kept: written by `pulls`, else read
+  bool combines = false;                ///< the rule's combine()
+  std::byte* next = nullptr;            ///< publish() fills vector 0 and on
+  std::byte* next_weights = nullptr;    ///< the model is copied there
+  std::uint32_t* not_finite = nullptr;  ///< set to 1 if a value of the model is not finite; alone
 };
 
 }  // namespace fast::combine

@@ -46,8 +46,10 @@ class Mixer {
   /// False if the last survey or publication has met a value that is not finite. Sweeps on a device
   /// do not look.
   bool is_finite() const { return finite_; }
+  /// Looks at the model's memory, on a device too.
+  virtual bool has_finite_weights() const { return memory_->is_finite(); }
   /// The model has moved in memory.
-  void rebind(ParameterLayout layout);
+  virtual void rebind(ParameterLayout layout);
 
   /// What is kept between rounds, the rule's own numbers included, for checkpoints. Not to be asked
   /// for while a round is under way.

@@ -30,9 +30,9 @@ void move_run_on_host(std::byte* average, const Segment& segment, double part) {
 ElementWork run_on_device(std::byte* average, const Segment& segment, double part) {
   ElementWork work;
   work.type = work.slot = segment.dtype;
-  work.count = segment.element_count;
+  work.table = table_of({nullptr, 0, segment.element_count, 0, 0, 0, 0});
   work.average = true;
-  work.sources = {segment.data};
+  work.sources = {static_cast<const std::byte*>(segment.data)};
   work.weights = {part};
   work.own = work.next = average;
   return work;

@@ -73,6 +73,7 @@ struct Worker::Impl {
   void open_average();
   void enter(const std::optional<membership::SeatOffer>& offer);
   void note_round();
+  void hand_back(const StepOptions& options);
   void grow();
   void reset_rule_state();
   void count_republished();

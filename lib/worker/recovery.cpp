@@ -164,18 +164,8 @@ void Recovery::join(Publisher& publisher, const membership::SeatOffer& offer, st
   progress.stats.predecessor_rounds = round < 0 ? progress.stats.joined_at : round;
 }
 
-bool Recovery::weights_are_finite() {
-  const ParameterLayout& layout = worker_.mixer.layout();
-  if (worker_.options().accelerator) {
-    const AlignedBuffer packed(layout.size_bytes());
-    worker_.mixer.memory().copy_weights_to(packed.data());
-    return combine::is_finite(layout, packed.data());
-  }
-  return combine::is_finite(layout);
-}
-
 void Recovery::heal() {
-  if (!std::exchange(bad_loss_, false) && weights_are_finite()) return;
+  if (!std::exchange(bad_loss_, false) && worker_.mixer.has_finite_weights()) return;
   const ParameterLayout& layout = worker_.mixer.layout();
   const AlignedBuffer packed(layout.size_bytes());
   const bool has_own =

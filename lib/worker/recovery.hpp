@@ -51,7 +51,6 @@ class Recovery {
   void publish_first(Publisher& publisher, double epoch);
   std::vector<int> living_among(const std::vector<int>& workers, int seat) const;
   std::vector<int> neighbors() const;
-  bool weights_are_finite();
 
   Context worker_;
   const Peers& peers_;

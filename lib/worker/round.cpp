@@ -232,6 +232,11 @@ bool any_arriving(const std::vector<Arrival>& arrivals) {
                              [](const Arrival& arrival) { return arrival.arriving != 0; });
 }
 
+bool any_torn(const std::vector<Arrival>& arrivals) {
+  return std::ranges::any_of(
+      arrivals, [](const Arrival& arrival) { return arrival.state == Arrival::State::torn; });
+}
+
 }  // namespace
 
 Round::Round(const Context& context, RoundPlan& plan, LagDetector& lag, Publisher& publisher)
@@ -286,6 +291,7 @@ std::vector<Arrival> Round::fetch(std::int64_t round, bool early) {
 
 bool Round::combine(std::vector<Arrival>& arrivals, const RoundPlan::Round& round,
                     const algorithm::RoundInfo& info) {
+  if (worker_.setting.exact() && any_torn(arrivals)) return false;  // what the last round has read
   const bool all_there = worker_.setting.exact() && std::ranges::all_of(arrivals, is_present);
   if (!all_there && !lag_.keeps_up(arrivals)) return false;
   return combiner_->combine(arrivals, round, info);

@@ -212,6 +212,8 @@ void Worker::Impl::end_round(const StepOptions& options) {
           "Worker: algorithm {} divides by the learning rate, which was given as {}; pass it with "
           "step(train, {{.learning_rate = rate}})",
           setting.traits.name, options.learning_rate);
+  const auto& accelerator = setting.options.accelerator;
+  if (accelerator && options.queue) accelerator->order(Accelerator::Order::after, *options.queue);
   if (setting.options.not_finite == NotFinite::heal && !rotates) recovery.heal();
   const algorithm::RoundInfo info{.round = progress.combinations,
                                   .asynchronous = !setting.exact(),
@@ -223,12 +225,21 @@ void Worker::Impl::end_round(const StepOptions& options) {
     combine(info);
     ++progress.combinations;
   }
+  hand_back(options);
   ++progress.stats.rounds;
   note_round();
   link.peers->note_progress();
   survivors.look();
   if (growth.look()) grow();
   if (setting.options.on_round) setting.options.on_round(progress.stats.rounds);
+}
+
+/// What the program does to the tensors from now on follows what the round has done to them.
+void Worker::Impl::hand_back(const StepOptions& options) {
+  const auto& accelerator = setting.options.accelerator;
+  if (!accelerator) return;
+  if (options.queue) return accelerator->order(Accelerator::Order::before, *options.queue);
+  accelerator->work()->settle();
 }
 
 void Worker::Impl::grow() {

@@ -19,13 +19,25 @@ void run_all(const Elements& elements, std::size_t count, std::size_t threads = 
   for (std::size_t t = 0; t < threads; ++t) cuda::run_share<Width>(elements, t, threads, count);
 }
 
-template <int Degree, int Capacity, class T, class Stored>
-auto elements_of(const AverageSample<T, Stored>& sample, T* current, Stored* next) {
-  cuda::AverageElements<T, Stored, Degree, Capacity> elements{
-      current, next, sample.own.data(), {}, {}, static_cast<int>(sample.values.size())};
-  std::copy(sample.values.begin(), sample.values.end(), elements.values);
-  std::copy(sample.weights.begin(), sample.weights.end(), elements.factors);
-  return elements;
+template <int Width, class Elements>
+void run_table(const Elements& elements, const combine::RunTable& table) {
+  for (std::uint32_t chunk = 0; chunk < table.chunks; ++chunk) {
+    for (std::size_t t = 0; t < 3; ++t) cuda::run_chunk<Width>(elements, table, chunk, t, 3);
+  }
+}
+
+/// The average of a sample as a launch does it.
+template <int Width, class T, class Stored>
+void average_runs(const AverageSample<T, Stored>& sample, T* current, Stored* next) {
+  const cuda::AverageLaunch<T, Stored> launch{
+      next,
+      sample.own.data(),
+      sample.values.data(),
+      sample.weights.data(),
+      static_cast<int>(sample.values.size()),
+      combine::table_of({current, 0, sample.own.size(), 0, 0, 0, 0})};
+  cuda::with_average(launch,
+                     [&](const auto& elements) { run_table<Width>(elements, launch.table); });
 }
 
 /// The host's kernels fuse multiply-adds only on processors that can.
@@ -41,27 +53,24 @@ void check_close(const std::vector<T>& found, const std::vector<T>& expected) {
     REQUIRE(double{found[e]} == Approx(double{expected[e]}).epsilon(unit).margin(unit));
 }
 
-template <int Width, int Degree, class T, class Stored>
+template <int Width, class T, class Stored>
 void check_average_of(Rng& rng, std::size_t count, std::size_t degree) {
-  constexpr int capacity = Degree > 0 ? Degree : 9;
   AverageSample<T, Stored> sample(rng, count, degree);
   for (const bool rotating : {false, true}) {
     std::vector<T> expected = sample.current, current = sample.current;
     std::vector<Stored> expected_next(count);
     sample.average_on_host(rotating ? nullptr : expected.data(), expected_next.data());
-    run_all<Width>(elements_of<Degree, capacity>(sample, rotating ? nullptr : current.data(),
-                                                 sample.next.data()),
-                   count);
+    average_runs<Width>(sample, rotating ? nullptr : current.data(), sample.next.data());
     check_equal(current, expected);
     check_equal(sample.next, expected_next);
   }
 }
 
 /// Accesses of 16 bytes to the slots, and to the weights.
-template <int Degree, class T, class Stored>
+template <class T, class Stored>
 void check_average(Rng& rng, std::size_t count, std::size_t degree) {
-  check_average_of<16 / sizeof(Stored), Degree, T, Stored>(rng, count, degree);
-  check_average_of<16 / sizeof(T), Degree, T, Stored>(rng, count, degree);
+  check_average_of<16 / sizeof(Stored), T, Stored>(rng, count, degree);
+  check_average_of<16 / sizeof(T), T, Stored>(rng, count, degree);
 }
 
 /// Steps of nn::Optimizer against those of the kernel's update, on the same gradients.
@@ -129,12 +138,76 @@ TEMPLATE_TEST_CASE("averages equal the host's, bit for bit", "", (std::tuple<flo
   using T = std::tuple_element_t<0, TestType>;
   using Stored = std::tuple_element_t<1, TestType>;
   Rng rng(7);
-  for (const std::size_t count : {1, 7, 8, 31, 64, 257}) {
-    check_average<1, T, Stored>(rng, count, 1);
-    check_average<2, T, Stored>(rng, count, 2);
-    check_average<4, T, Stored>(rng, count, 4);
-    for (const std::size_t degree : {0, 1, 3, 9}) check_average<0, T, Stored>(rng, count, degree);
+  for (const std::size_t count : {1, 7, 8, 31, 64, 257, 4096, 9001}) {
+    for (std::size_t degree = 0; degree <= 10; ++degree)
+      check_average<T, Stored>(rng, count, degree);
   }
+}
+
+TEMPLATE_TEST_CASE("one launch averages all tensors, whatever their sizes and places", "",
+                   (std::tuple<float, float>), (std::tuple<double, double>),
+                   (std::tuple<float, BFloat16>)) {
+  using T = std::tuple_element_t<0, TestType>;
+  using Stored = std::tuple_element_t<1, TestType>;
+  Rng rng(9);
+  for (const std::size_t degree : {0, 1, 3, 9}) {
+    const std::vector<std::size_t> counts{4096, 1, 3, 4097, 64, 8192, 5, 12289};
+    std::size_t all = 0;
+    for (const std::size_t count : counts) all += count;
+    AverageSample<T, Stored> sample(rng, all, degree);
+    std::vector<T> expected = sample.current;
+    std::vector<Stored> expected_next(all);
+    sample.average_on_host(expected.data(), expected_next.data());
+    // Each tensor is elsewhere, and the last ones are buffers, whose pulls are summed first.
+    std::vector<std::vector<T>> tensors;
+    std::vector<combine::ElementRun> runs;
+    combine::RunTable table{};
+    std::size_t first = 0;
+    for (const std::size_t count : counts) {
+      const bool is_buffer = runs.size() >= 6;
+      tensors.emplace_back(sample.current.begin() + static_cast<std::ptrdiff_t>(first),
+                           sample.current.begin() + static_cast<std::ptrdiff_t>(first + count));
+      runs.push_back({tensors.back().data(), first, count, first * sizeof(Stored),
+                      first * sizeof(T), table.chunks, is_buffer ? 1U : 0U});
+      table.chunks += combine::chunks_of(count);
+      ++table.count;
+      for (std::size_t e = first; is_buffer && e < first + count; ++e) {
+        T pull = 0, value;
+        for (std::size_t j = 0; j < degree; ++j) {
+          cuda::convert(sample.neighbors[j][e], value);
+          pull = cuda::fused(sample.weights[j], value - sample.current[e], pull);
+        }
+        expected[e] = sample.current[e] + pull;
+        cuda::convert(expected[e], expected_next[e]);
+      }
+      first += count;
+    }
+    table.runs = runs.data();
+    const cuda::AverageLaunch<T, Stored> launch{sample.next.data(),       sample.own.data(),
+                                                sample.values.data(),     sample.weights.data(),
+                                                static_cast<int>(degree), table};
+    cuda::with_average(launch,
+                       [&](const auto& elements) { run_table<16 / sizeof(T)>(elements, table); });
+    std::vector<T> found;
+    for (const auto& tensor : tensors) found.insert(found.end(), tensor.begin(), tensor.end());
+    check_equal(found, expected);
+    check_equal(sample.next, expected_next);
+  }
+}
+
+TEST_CASE("a chunk finds its run, also beside empty ones") {
+  std::vector<combine::ElementRun> runs;
+  combine::RunTable table{};
+  for (const std::size_t count : {1, 4096, 0, 4097, 0, 0, 20000, 1}) {
+    runs.push_back({nullptr, 0, count, 0, 0, table.chunks, 0});
+    table.chunks += combine::chunks_of(count);
+    ++table.count;
+  }
+  table.runs = runs.data();
+  std::vector<std::size_t> found;
+  for (std::uint32_t chunk = 0; chunk < table.chunks; ++chunk)
+    found.push_back(static_cast<std::size_t>(&cuda::run_of(table, chunk) - runs.data()));
+  CHECK(found == std::vector<std::size_t>{0, 1, 3, 3, 6, 6, 6, 6, 6, 7});
 }
 
 TEMPLATE_TEST_CASE("steps of SGD are nn's", "", float, double) {

@@ -1,7 +1,7 @@
-// Exchanges of device payloads on the host: a device that does its work only when it is waited for.
+// Exchanges of device payloads on the host: on a device that does its work only when it is waited
+// for.
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <fast/cuda/device.hpp>
@@ -13,56 +13,34 @@
 #include "cuda/rounds.hpp"
 #include "exchange/peers.hpp"
 #include "support/catch.hpp"
+#include "support/host_accelerator.hpp"
 
 using namespace fast;
 using namespace fast::testing;
 
 namespace {
 
-class LateWork final : public DeviceWork {
- public:
-  std::shared_ptr<std::byte> allocate(std::size_t size_bytes) override {
-    auto buffer = std::make_shared<AlignedBuffer>(size_bytes);
-    return {buffer, buffer->data()};
-  }
-  void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
-    enqueue([=] { std::memcpy(to, from, size_bytes); });
-  }
-  std::shared_ptr<void> pin(std::span<const std::byte> memory) override {
-    pinned.push_back(memory.data());
-    return std::make_shared<int>(0);
-  }
-  void settle() override {
-    for (const auto& job : jobs_) job();
-    jobs_.clear();
-  }
-  std::shared_ptr<DeviceWork> beside() override { return std::make_shared<LateWork>(); }
-  void enqueue(std::function<void()> job) { jobs_.push_back(std::move(job)); }
-  std::vector<const std::byte*> pinned;
-
- private:
-  std::vector<std::function<void()>> jobs_;
-};
-
-/// Mapped ones have their messages on the host, too, or nothing but weights.
-enum class Way { host, staged, mapped, mapped_everywhere };
+/// Mapped ones have their messages on the host, too, or nothing but weights, or nothing.
+enum class Way { host, staged, mapped, mapped_everywhere, mapped_alone };
 
 /// A worker's end of an exchange, with what is done at it.
 class Side {
  public:
-  Side(const Group& group, Way way) : way_(way), work_(std::make_shared<LateWork>()) {
+  Side(const Group& group, Way way)
+      : way_(way),
+        work_(std::make_shared<HostDeviceWork>(std::make_shared<HostDevice>(1 << 20, true))) {
     const EdgePlan plan = ring_plan(group.rank(), group.size());
     Staging staging{.shape = rounds_shape, .work = work_};
-    if (way == Way::mapped || way == Way::mapped_everywhere)
-      staging.region = region(group, way == Way::mapped_everywhere);
+    if (way != Way::host && way != Way::staged) staging.region = region(group, way != Way::mapped);
+    staging.exact = staging.region.mapped = way == Way::mapped_alone;
     Link link = group.open(host_shape(rounds_shape, staging.region), plan, rounds_options());
-    peers_ = link.peers;
+    peers_ = stays_on_devices(staging) ? mapped_peers(link.peers, staging) : link.peers;
     peers_->announce(WorkerStatus::running);
     exchange_ = way == Way::host ? std::move(link.exchange)
                                  : staged_exchange(std::move(link.exchange), std::move(staging));
   }
   Exchange& exchange() { return *exchange_; }
-  LateWork& work() { return *work_; }
+  HostDeviceWork& work() { return *work_; }
   Peers& peers() { return *peers_; }
 
   void fill(float* to, const std::vector<float>& values) {
@@ -75,7 +53,10 @@ class Side {
       mixing::average(none, next, own, values, weights, rounds_count);
     });
   }
-  std::vector<float> read(const float* from) { return {from, from + rounds_count}; }
+  std::vector<float> read(const float* from) {
+    work_->settle();
+    return {from, from + rounds_count};
+  }
 
  private:
   static DeviceRegion region(const Group& group, bool everywhere) {
@@ -93,7 +74,7 @@ class Side {
   }
 
   Way way_;
-  std::shared_ptr<LateWork> work_;
+  std::shared_ptr<HostDeviceWork> work_;
   std::shared_ptr<Peers> peers_;
   std::unique_ptr<Exchange> exchange_;
 };
@@ -118,6 +99,7 @@ TEST_CASE("rounds over mapped and staged slots equal those of the host, bit for 
     CHECK(run(workers, Way::staged) == expected);
     CHECK(run(workers, Way::mapped) == expected);
     CHECK(run(workers, Way::mapped_everywhere) == expected);
+    CHECK(run(workers, Way::mapped_alone) == expected);
   }
 }
 
@@ -182,17 +164,26 @@ TEST_CASE("staging pins each slot once") {
   }
 }
 
-TEST_CASE("where messages stay on devices, mean models find the weights on the host") {
-  local::run(2, [&](const Group& group) {
-    Side side(group, Way::mapped_everywhere);
-    const auto last = run_rounds(side, group.rank());
-    side.exchange().flush();
-    std::vector<float> weights(rounds_count);
-    const auto room = std::as_writable_bytes(std::span(weights));
-    CHECK(side.peers().snapshot(group.rank(), room) == Snapshot::weights);
-    CHECK(weights == last);
-    side.peers().announce(WorkerStatus::finished);
-  });
+TEST_CASE("where messages stay on devices, mean models find the weights") {
+  for (const Way way : {Way::mapped_everywhere, Way::mapped_alone}) {
+    local::run(2, [&](const Group& group) {
+      Side side(group, way);
+      const auto last = run_rounds(side, group.rank());
+      side.exchange().flush();
+      std::vector<float> weights(rounds_count), part(100);
+      const auto room = std::as_writable_bytes(std::span(weights));
+      CHECK(side.peers().snapshot(group.rank(), room) == Snapshot::weights);
+      CHECK(weights == last);
+      fast::Piece piece{.offset = 400};
+      const auto short_room = std::as_writable_bytes(std::span(part));
+      CHECK(side.peers().snapshot(group.rank(), short_room, piece) == Snapshot::weights);
+      CHECK(part == std::vector<float>(last.begin() + 100, last.begin() + 200));
+      CHECK(piece.sequence == side.exchange().sequence());
+      piece.sequence -= 4;  // has been written over
+      CHECK(side.peers().snapshot(group.rank(), short_room, piece) == Snapshot::none);
+      side.peers().announce(WorkerStatus::finished);
+    });
+  }
 }
 
 TEST_CASE("memory that others read is given up when all have left, else never") {

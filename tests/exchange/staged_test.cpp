@@ -33,7 +33,9 @@ class PlainWork final : public DeviceWork {
     if (is_beside_) ++(has_begun ? copies_of_begun_threads : copies_of_others);
   }
   std::shared_ptr<void> pin(std::span<const std::byte>) override { return nullptr; }
-  void settle() override {}
+  std::function<void()> mark() override {
+    return [] {};
+  }
   std::shared_ptr<DeviceWork> beside() override { return std::make_shared<PlainWork>(true); }
   void begin_thread() override { has_begun = true; }
 
@@ -154,4 +156,58 @@ TEST_CASE("where messages stay on devices the host's payload is a number and the
   CHECK(host.vector_bytes < 100);
   CHECK(host.scalars == staged_shape.scalars + 1);
   CHECK(host.weights_bytes == staged_shape.vector_bytes);
+}
+
+namespace {
+
+/// A link whose neighbor goes on without this worker while its payload of round 0 is read.
+class OvertakingExchange final : public Exchange {
+ public:
+  explicit OvertakingExchange(std::vector<std::int64_t>& published,
+                              std::vector<std::int64_t>& completed)
+      : published_(published), completed_(completed) {}
+  MutablePayload acquire() override { return {slot_.data(), nullptr, 0}; }
+  void publish(std::int64_t round, bool) override { published_.push_back(round); }
+  Payload published() const override { return {slot_.data(), nullptr, 0}; }
+  std::uint64_t sequence() const override { return published_.size(); }
+  std::vector<Arrival> fetch(std::int64_t round) override {
+    Arrival arrival;
+    arrival.worker = 1;
+    arrival.payload = published();
+    arrival.round = round;
+    return {arrival};
+  }
+  bool is_intact(const Arrival& arrival) const override { return arrival.round != 0; }
+  void complete(std::int64_t rounds) override { completed_.push_back(rounds); }
+
+ private:
+  std::vector<std::byte> slot_ = std::vector<std::byte>(staged_shape.vectors_bytes());
+  std::vector<std::int64_t>&published_, &completed_;
+};
+
+}  // namespace
+
+TEST_CASE("what was made of a payload that changed meanwhile is no neighbor's message") {
+  using enum Arrival::State;
+  std::vector<std::int64_t> published, completed;
+  std::vector<Arrival::State> states;
+  {
+    const auto exchange = staged_exchange(
+        std::make_unique<OvertakingExchange>(published, completed),
+        {.shape = staged_shape, .work = std::make_shared<PlainWork>(), .exact = true});
+    exchange->acquire();
+    exchange->publish(0);
+    for (std::int64_t round = 0; round < 3; ++round) {
+      const Arrival arrival = exchange->fetch(round).front();
+      states.push_back(arrival.state);
+      CHECK(exchange->is_intact(arrival));  // it is not known yet
+      exchange->acquire();
+      exchange->complete(round + 1);
+      exchange->publish(round + 1);
+    }
+    exchange->flush();
+  }
+  CHECK(states == std::vector{present, torn, present});
+  CHECK(published == std::vector<std::int64_t>{0, -1, 2, 3});
+  CHECK(completed == std::vector<std::int64_t>{2, 3});
 }

@@ -15,9 +15,10 @@ class Accelerator;
 
 namespace fast::cuda {
 
-/// The accelerator of one worker with tensors on that device. The work runs on a new stream: a step
-/// must return after its kernels have finished (as after cudaStreamSynchronize). Waits for the
-/// device end with Error(deadline). Throws Error(resource) as cuda::device() does.
+/// The accelerator of one worker with tensors on that device. The work runs on a new stream. A step
+/// must return after its kernels have finished (as after cudaStreamSynchronize), or the round gets
+/// the step's stream as StepOptions::queue. Waits for the device end with Error(deadline). Throws
+/// Error(resource) as cuda::device() does.
 std::shared_ptr<Accelerator> accelerator(int device = 0, Seconds deadline = Seconds(300));
 
 /// The work runs on `stream`, which must outlive the accelerator. Steps may enqueue their work

@@ -91,7 +91,8 @@ struct Arrival {
     suspect,   ///< shows no sign of life; left out
     finished,  ///< has left training; left out
     missed,    ///< continued without this worker: its payload is gone or does not count
-    torn,      ///< set by the reader: changed during three reads; left out
+    torn,      ///< changed during three reads; left out. At staleness 0 of a device: the payloads
+               ///< of the round before did, so that this worker has been left behind
   };
   int worker = 0;
   int rank = 0;  ///< set where workers are seats: the rank whose payload this is

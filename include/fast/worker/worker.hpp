@@ -151,6 +151,11 @@ struct StepOptions {
   /// Of the run's steps so far, where this worker has not made all of them (a spare, a resumed
   /// run); 0: the largest of its own.
   double largest_rate = 0;
+  /// With WorkerOptions::accelerator: the queue, for CUDA a cudaStream_t, that the step has
+  /// enqueued its work in. end_round() then does not wait for the device: its work on the tensors
+  /// follows what the queue has, and what is enqueued there later follows it. None: the step's work
+  /// is done when end_round() is called, and the tensors may be used when that returns.
+  std::optional<void*> queue{};
 };
 
 namespace worker {

@@ -1,8 +1,8 @@
 #include <fast/core/error.hpp>
 #include <fast/cuda/accelerator.hpp>
-#include <fast/cuda/kernels.hpp>
 
 #include "combine/accelerator.hpp"
+#include "cuda/averaging/average_launch.hpp"
 #include "cuda/averaging/rule_elements.hpp"
 #include "cuda/averaging/rule_launch.hpp"
 #include "cuda/device/region.hpp"
@@ -12,30 +12,38 @@
 namespace fast::cuda {
 namespace {
 
-void average(const combine::ElementWork& work, const Stream& stream) {
-  with_types(work, [&]<class T, class Slot>(T, Slot) {
-    std::vector<const Slot*> values;
-    for (const void* source : work.sources) values.push_back(static_cast<const Slot*>(source));
-    const std::vector<T> weights(work.weights.begin(), work.weights.end());
-    cuda::average(Average<T, Slot>{static_cast<T*>(work.current), static_cast<Slot*>(work.next),
-                                   static_cast<const Slot*>(work.own), values, weights, work.count},
-                  stream);
+cudaError_t launch(const combine::ElementWork& work, cudaStream_t stream) {
+  if (!work.average) return launch_rule(work, stream);
+  cudaError_t code = cudaSuccess;
+  launch_average_elements(work, [&]<class T, class Slot>(const AverageLaunch<T, Slot>& average) {
+    code = launch_average<T, Slot>(average, stream);
   });
+  return code;
 }
 
 class StreamAccelerator final : public Accelerator {
  public:
   /// Without `own`, the caller owns the stream.
   StreamAccelerator(std::unique_ptr<Stream> own, const Stream& stream, Seconds deadline)
-      : own_(std::move(own)), stream_(stream), work_(work_of(stream_, deadline)) {}
+      : own_(std::move(own)),
+        stream_(stream),
+        work_(work_of(stream_, deadline)),
+        before_(stream.device()),
+        after_(stream.device()) {}
 
   Device device() const override { return {Device::Kind::cuda, stream_.device()}; }
   const std::shared_ptr<DeviceWork>& work() const override { return work_; }
   void run(const combine::ElementWork& work) override {
-    if (work.average) return average(work, stream_);
     const UseDevice use(stream_.device());
-    check(launch_rule(work, static_cast<cudaStream_t>(stream_.handle())),
-          fmt::format("a rule's sweep over {} elements", work.count));
+    check(launch(work, static_cast<cudaStream_t>(stream_.handle())), "a sweep over the model");
+  }
+  void order(Order order, void* queue) override {
+    const UseDevice use(stream_.device());
+    const auto program = static_cast<cudaStream_t>(queue);
+    const auto own = static_cast<cudaStream_t>(stream_.handle());
+    if (program == own) return;
+    require_no_capture(program);
+    order == Order::after ? follow(own, program, before_) : follow(program, own, after_);
   }
   DeviceRegion share(const Group& group, std::size_t bytes_per_worker,
                      const Deadline& deadline) override {
@@ -44,9 +52,24 @@ class StreamAccelerator final : public Accelerator {
   std::string why_not_by_mpi() const override { return mpi::why_not_cuda_memory(); }
 
  private:
+  static void require_no_capture(cudaStream_t stream) {
+    cudaStreamCaptureStatus status{};
+    check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+    require(status == cudaStreamCaptureStatusNone, ErrorKind::argument,
+            "Worker: a CUDA graph is being captured from the program's stream; a round cannot be a "
+            "part of a graph, so end the capture before the round ends");
+  }
+  /// Work that `later` is given from now on starts after what `earlier` has.
+  static void follow(cudaStream_t later, cudaStream_t earlier, const Event& mark) {
+    const auto event = static_cast<cudaEvent_t>(mark.handle());
+    check(cudaEventRecord(event, earlier), "cudaEventRecord");
+    check(cudaStreamWaitEvent(later, event, 0), "cudaStreamWaitEvent");
+  }
+
   std::unique_ptr<Stream> own_;
   const Stream& stream_;
   std::shared_ptr<DeviceWork> work_;
+  Event before_, after_;  ///< of the program's work and of this one's
 };
 
 }  // namespace

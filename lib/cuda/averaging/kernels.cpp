@@ -7,6 +7,8 @@
 namespace fast::cuda {
 namespace {
 
+static_assert(max_neighbors == most_averaged);
+
 template <class T, class Stored>
 void run(const Average<T, Stored>& work, const Stream& stream) {
   require(work.values.size() == work.weights.size(), ErrorKind::argument,
@@ -17,10 +19,10 @@ void run(const Average<T, Stored>& work, const Stream& stream) {
       "cuda: average of {} neighbors, at most {} are read on a device; choose a sparser topology",
       work.values.size(), max_neighbors);
   const UseDevice use(stream.device());
-  check(launch_average<T, Stored>(
-            {work.current, work.next, work.own, work.values.data(), work.weights.data(),
-             static_cast<int>(work.values.size()), work.count},
-            static_cast<cudaStream_t>(stream.handle())),
+  check(launch_average<T, Stored>({work.next, work.own, work.values.data(), work.weights.data(),
+                                   static_cast<int>(work.values.size()),
+                                   combine::table_of({work.current, 0, work.count, 0, 0, 0, 0})},
+                                  static_cast<cudaStream_t>(stream.handle())),
         fmt::format("averaging {} elements of {} neighbors", work.count, work.values.size()));
 }
 

@@ -7,113 +7,144 @@
 #include <type_traits>
 
 #include "combine/element_work.hpp"
-#include "cuda/device/elements.hpp"
+#include "cuda/averaging/average_elements.hpp"
 
 namespace fast::cuda {
 
+/// `state`, `gathered` and `next_weights` are laid out as the model; `own`, `next` and `sources`
+/// are where messages begin.
 template <class T, class Slot, class Rule>
 struct RuleElements {
   static constexpr int capacity = combine::max_element_sources;
   static constexpr int most_vectors = algorithm::max_payload_vectors;
+  static constexpr int most_states = algorithm::max_state_vectors;
 
   Rule rule;
-  algorithm::Block<T> run;  ///< its first element; `current` and `state` alone point anywhere
-  bool starts, pulls, buffer, combines;
+  algorithm::RoundInfo info;
+  bool starts, pulls, unit, combines;
   int vectors, degree;
   std::size_t stride_bytes;
   const Slot* own;
   Slot* next;
   T* next_weights;
+  T* state[most_states];
   T* gathered[most_vectors];
   const Slot* sources[capacity];
   T weights[capacity];
 
-  FAST_HOST_DEVICE std::size_t size() const { return run.count; }
-
-  template <class Element>
-  FAST_HOST_DEVICE Element* vector(Element* first, int k) const {
-    using Byte = std::conditional_t<std::is_const_v<Element>, const char, char>;
-    return reinterpret_cast<Element*>(reinterpret_cast<Byte*>(first) + k * stride_bytes);
+  /// Place `at` of vector k of a message.
+  FAST_HOST_DEVICE const Slot* message_at(const Slot* first, int k, std::size_t at) const {
+    return reinterpret_cast<const Slot*>(reinterpret_cast<const char*>(first) + k * stride_bytes) +
+           at;
+  }
+  FAST_HOST_DEVICE Slot* message_at(Slot* first, int k, std::size_t at) const {
+    return reinterpret_cast<Slot*>(reinterpret_cast<char*>(first) + k * stride_bytes) + at;
   }
 
-  FAST_HOST_DEVICE T pull_towards(int k, std::size_t e, T from) const {
+  FAST_HOST_DEVICE T pull_towards(int k, std::size_t at, T from, bool counts) const {
     T sum = 0;
     for (int j = 0; j < degree; ++j) {
       T value;
-      convert(vector(sources[j], k)[e], value);
-      sum = fused(weights[j], value - from, sum);
+      convert(*message_at(sources[j], k, at), value);
+      sum = fused(counts ? T{1} : weights[j], value - from, sum);
     }
     return sum;
   }
 
-  FAST_HOST_DEVICE void at(std::size_t e) const {
+  template <int Width>
+  FAST_HOST_DEVICE bool is_aligned(const combine::ElementRun&) const {
+    return true;
+  }
+
+  template <int Width>
+  FAST_HOST_DEVICE void at(const combine::ElementRun& run, std::size_t e) const {
+    static_assert(Width == 1);
+    const bool is_buffer = run.is_buffer != 0;
+    const std::size_t place = run.slot_bytes / sizeof(Slot) + e;
+    const std::size_t kept = run.kept_bytes / sizeof(T) + e;
+    T* const current = static_cast<T*>(run.current) + e;
     Rule its = rule;
-    T x = run.current[e], message[most_vectors] = {}, pull[most_vectors] = {};
+    algorithm::Averaging average;
+    T x = *current, message[most_vectors] = {}, pull[most_vectors] = {};
     T payload[most_vectors] = {};
-    algorithm::Block<T> one = run;
-    one.first += e;
-    one.count = 1;
-    one.current = &x;
-    for (int s = 0; s < algorithm::max_state_vectors; ++s) {
-      if (run.state[s] != nullptr) one.state[s] = run.state[s] + e;
+    algorithm::Block<T> one{run.first + e, 1, info, &x};
+    for (int s = 0; s < most_states; ++s) {
+      if (state[s] != nullptr) one.state[s] = state[s] + kept;
     }
     for (int k = 0; k < most_vectors; ++k) {  // unrolled, as all values are to be in registers
       one.own[k] = one.message[k] = &message[k];
       one.pull[k] = &pull[k];
       one.payload[k] = &payload[k];
-      if (k >= vectors) continue;
-      if (own != nullptr) convert(vector(own, k)[e], message[k]);
-      if (pulls) pull[k] = pull_towards(k, e, buffer ? x : message[k]);
-      if (pulls && gathered[k] != nullptr) gathered[k][e] = pull[k];
-      if (!pulls && gathered[k] != nullptr) pull[k] = gathered[k][e];
+      if (k >= (is_buffer ? 1 : vectors)) continue;
+      if (own != nullptr && !is_buffer) convert(*message_at(own, k, place), message[k]);
+      if (pulls) pull[k] = pull_towards(k, place, is_buffer ? x : message[k], unit && !is_buffer);
+      if (pulls && gathered[k] != nullptr) gathered[k][kept] = pull[k];
+      if (!pulls && gathered[k] != nullptr) pull[k] = gathered[k][kept];
     }
     if constexpr (requires { its.start(one); }) {
       if (starts) its.start(one);
     }
     if (combines) {
-      its.combine(one);
-      run.current[e] = x;
+      is_buffer ? average.combine(one) : its.combine(one);
+      *current = x;
     }
     if (next != nullptr) {
-      its.publish(one);
+      is_buffer ? average.publish(one) : its.publish(one);
       for (int k = 0; k < most_vectors; ++k) {
-        if (k < vectors) convert(payload[k], vector(next, k)[e]);
+        if (k < (is_buffer ? 1 : vectors)) convert(payload[k], *message_at(next, k, place));
       }
     }
-    if (next_weights != nullptr) next_weights[e] = x;
+    if (next_weights != nullptr) next_weights[kept] = x;
   }
 };
 
 template <class T, class Slot, class Rule>
 RuleElements<T, Slot, Rule> rule_elements(const combine::ElementWork& work, const Rule& rule) {
-  RuleElements<T, Slot, Rule> elements{
-      rule,
-      {work.first, work.count, work.info, static_cast<T*>(work.current)},
-      work.starts,
-      work.pulls,
-      work.buffer,
-      work.combines,
-      work.vectors,
-      static_cast<int>(work.sources.size()),
-      work.stride_bytes,
-      static_cast<const Slot*>(work.own),
-      static_cast<Slot*>(work.next),
-      static_cast<T*>(work.next_weights),
-      {},
-      {},
-      {}};
+  RuleElements<T, Slot, Rule> elements{rule,
+                                       work.info,
+                                       work.starts,
+                                       work.pulls,
+                                       work.unit,
+                                       work.combines,
+                                       work.vectors,
+                                       static_cast<int>(work.sources.size()),
+                                       work.stride_bytes,
+                                       reinterpret_cast<const Slot*>(work.own),
+                                       reinterpret_cast<Slot*>(work.next),
+                                       reinterpret_cast<T*>(work.next_weights),
+                                       {},
+                                       {},
+                                       {},
+                                       {}};
   for (int s = 0; s < algorithm::max_state_vectors; ++s) {
-    elements.run.state[s] = static_cast<T*>(work.state[s]);
+    elements.state[s] = reinterpret_cast<T*>(work.state[s]);
   }
   for (int k = 0; k < algorithm::max_payload_vectors; ++k) {
-    elements.gathered[k] = static_cast<T*>(work.gathered[k]);
+    elements.gathered[k] = reinterpret_cast<T*>(work.gathered[k]);
   }
   for (std::size_t j = 0; j < work.sources.size(); ++j) {
-    elements.sources[j] = static_cast<const Slot*>(work.sources[j]);
+    elements.sources[j] = reinterpret_cast<const Slot*>(work.sources[j]);
     elements.weights[j] = static_cast<T>(work.weights[j]);
   }
   return elements;
 }
+
+/// Looks whether the weights are finite.
+template <class T>
+struct FiniteElements {
+  std::uint32_t* not_finite;
+
+  template <int Width>
+  FAST_HOST_DEVICE bool is_aligned(const combine::ElementRun&) const {
+    return true;
+  }
+  template <int Width>
+  FAST_HOST_DEVICE void at(const combine::ElementRun& run, std::size_t e) const {
+    static_assert(Width == 1);
+    const T x = static_cast<const T*>(run.current)[e];
+    if (!(x - x == T{0})) *not_finite = 1;
+  }
+};
 
 /// Calls with(T{}, Slot{}) with the element types of the work.
 template <class With>
@@ -126,11 +157,17 @@ void with_types(const combine::ElementWork& work, const With& with) {
     with(float{}, float{});
 }
 
-/// Calls launch(elements). False if this combination of rule and types is not compiled.
+/// Calls launch(elements) of a rule's sweep. False if this combination of rule and types is not
+/// compiled.
 template <class Launch>
 bool launch_rule_elements(const combine::ElementWork& work, const Launch& launch) {
   bool known = false;
   with_types(work, [&]<class T, class Slot>(T, Slot) {
+    if (work.not_finite != nullptr) {
+      launch(FiniteElements<T>{work.not_finite});
+      known = true;
+      return;
+    }
     std::visit(
         [&]<class Rule>(const Rule& rule) {
           if constexpr (std::is_same_v<T, Slot> || std::is_same_v<Rule, algorithm::Averaging>) {
@@ -141,6 +178,21 @@ bool launch_rule_elements(const combine::ElementWork& work, const Launch& launch
         work.rule);
   });
   return known;
+}
+
+/// Calls launch(elements) of an average.
+template <class Launch>
+void launch_average_elements(const combine::ElementWork& work, const Launch& launch) {
+  with_types(work, [&]<class T, class Slot>(T, Slot) {
+    std::vector<const Slot*> values;
+    for (const std::byte* source : work.sources) {
+      values.push_back(reinterpret_cast<const Slot*>(source));
+    }
+    const std::vector<T> factors(work.weights.begin(), work.weights.end());
+    launch(AverageLaunch<T, Slot>{reinterpret_cast<Slot*>(work.next),
+                                  reinterpret_cast<const Slot*>(work.own), values.data(),
+                                  factors.data(), static_cast<int>(values.size()), work.table});
+  });
 }
 
 }  // namespace fast::cuda

@@ -1,13 +1,13 @@
 #include "cuda/averaging/rule_elements.hpp"
 #include "cuda/averaging/rule_launch.hpp"
-#include "cuda/device/launch_each.cuh"
+#include "cuda/device/launch_chunks.cuh"
 
 namespace fast::cuda {
 
 cudaError_t launch_rule(const combine::ElementWork& work, cudaStream_t stream) {
   cudaError_t code = cudaSuccess;
   const bool known = launch_rule_elements(
-      work, [&](const auto& elements) { code = launch_each(elements, stream); });
+      work, [&](const auto& elements) { code = launch_chunks<1>(elements, work.table, stream); });
   return known ? code : cudaErrorInvalidValue;
 }
 

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-namespace fast::algorithm {
+namespace fast::combine {
 struct ElementWork;
 }
 

@@ -8,6 +8,7 @@
 #include <fast/cuda/kernels.hpp>
 #include <fast/cuda/memory.hpp>
 #include <fast/exchange/group.hpp>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <random>
@@ -231,11 +232,10 @@ std::shared_ptr<void> pinned_together(std::span<const std::byte> memory) {
 
 class StreamWork final : public DeviceWork {
  public:
-  StreamWork(const Stream& stream, Seconds deadline)
-      : stream_(stream), deadline_(deadline), mark_(stream.device()) {}
+  StreamWork(const Stream& stream, Seconds deadline) : stream_(stream), deadline_(deadline) {}
   /// Uses a new stream.
   StreamWork(std::unique_ptr<Stream> own, Seconds deadline)
-      : own_(std::move(own)), stream_(*own_), deadline_(deadline), mark_(stream_.device()) {}
+      : own_(std::move(own)), stream_(*own_), deadline_(deadline) {}
 
   std::shared_ptr<std::byte> allocate(std::size_t size_bytes) override {
     auto buffer = std::make_shared<DeviceBuffer>(size_bytes, stream_.device());
@@ -247,9 +247,10 @@ class StreamWork final : public DeviceWork {
   std::shared_ptr<void> pin(std::span<const std::byte> memory) override {
     return pinned_together(memory);
   }
-  void settle() override {
-    mark_.record(stream_);
-    mark_.synchronize(Deadline(deadline_));
+  std::function<void()> mark() override {
+    const auto mark = std::make_shared<Event>(stream_.device());
+    mark->record(stream_);
+    return [mark, deadline = deadline_] { mark->synchronize(Deadline(deadline)); };
   }
   std::shared_ptr<DeviceWork> beside() override {
     return std::make_shared<StreamWork>(std::make_unique<Stream>(stream_.device()), deadline_);
@@ -265,7 +266,6 @@ class StreamWork final : public DeviceWork {
   std::unique_ptr<Stream> own_;
   const Stream& stream_;
   Seconds deadline_;
-  Event mark_;
 };
 
 }  // namespace

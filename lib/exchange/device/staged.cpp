@@ -1,5 +1,6 @@
 #include "exchange/device/staged.hpp"
 
+#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <map>
@@ -18,6 +19,8 @@ namespace {
 using exchange::HostPins;
 using exchange::ImageLayout;
 using exchange::StampedReads;
+
+constexpr std::int64_t no_round = -1;  ///< of publications that are no neighbor's message
 
 const std::byte* bytes_of(const std::uint64_t& value) {
   return reinterpret_cast<const std::byte*>(&value);
@@ -50,17 +53,19 @@ class Transfers {
     if (with_weights) copies_->copy(to.weights, from.weights, shape().weights_bytes);
   }
 
-  /// Makes the arrivals' payloads readable on this device.
+  /// Makes the arrivals' payloads readable on this device. Blocks for those that are not mapped.
   void upload(std::vector<Arrival>& arrivals) {
+    bool copies = false;
     for (Arrival& arrival : arrivals) {
       if (arrival.state != Arrival::State::present) continue;
       const std::byte* image = mapped(arrival);
+      copies = copies || image == nullptr;
       if (image == nullptr) image = region_.everywhere ? read(arrival) : staged(arrival);
       if (image == nullptr) continue;  // it was not read
       arrival.payload =
           images_.payload<const std::byte, const double>(image, arrival.payload.scalars);
     }
-    copies_->settle();
+    if (copies) copies_->settle();
   }
 
   DeviceWork& copies() const { return *copies_; }
@@ -119,6 +124,8 @@ class StagedExchange final : public Exchange {
   StagedExchange(std::unique_ptr<Exchange> host, Staging staging)
       : host_(std::move(host)),
         images_(staging.shape),
+        exact_(staging.exact),
+        stays_(stays_on_devices(staging)),
         work_(std::move(staging.work)),
         region_(std::move(staging.region)),
         stop_(std::move(staging.stop)),
@@ -151,18 +158,21 @@ class StagedExchange final : public Exchange {
   }
 
   void publish(std::int64_t round, bool with_weights) override {
-    work_->settle();
     if (acquired_) {
       ++sequence_;
       scalars_ = slot_.scalars;
       if (region_.everywhere) scalars_[images_.shape().scalars] = static_cast<double>(sequence_);
     }
     const bool is_new = std::exchange(acquired_, false);
-    sent_ =
-        executor_->submit([this, round, with_weights, is_new, to = slot_, sequence = sequence_] {
-          if (is_new) download(to, sequence, with_weights);
-          host_->publish(round, with_weights || region_.everywhere);
-        });
+    sent_ = executor_->submit([this, round, with_weights, is_new, to = slot_, sequence = sequence_,
+                               is_written = work_->mark()] {
+      is_written();
+      if (!is_new && is_overtaken_) return;
+      const std::int64_t of_round = is_overtaken_ ? no_round : round;
+      const bool stays = stays_ && of_round >= 0;
+      if (is_new && !stays) download(to, sequence, with_weights);
+      host_->publish(of_round, with_weights || (region_.everywhere && !stays));
+    });
   }
 
   void flush() override { executor_->wait(sent_); }
@@ -178,6 +188,7 @@ class StagedExchange final : public Exchange {
     begun_->round = round;
     begun_->number = executor_->submit([this, fetch = begun_] {
       fetch->arrivals = host_->fetch(fetch->round);
+      if (is_overtaken_) give_up(fetch->arrivals);
       transfers_.upload(fetch->arrivals);
     });
   }
@@ -186,10 +197,12 @@ class StagedExchange final : public Exchange {
     if (!begun_ || begun_->round != round) begin_fetch(round);
     const auto fetch = std::exchange(begun_, nullptr);
     executor_->wait(fetch->number);
+    if (exact_) read_ = fetch->arrivals;
     return std::move(fetch->arrivals);
   }
 
   bool is_intact(const Arrival& arrival) const override {
+    if (exact_) return true;  // complete() looks, when the device has read
     work_->settle();
     const auto intact = std::make_shared<bool>(false);  // the task may outlive an interrupted wait
     executor_->run([this, intact, arrival] { *intact = host_->is_intact(arrival); });
@@ -197,8 +210,12 @@ class StagedExchange final : public Exchange {
   }
 
   void complete(std::int64_t rounds) override {
-    work_->settle();
-    sent_ = executor_->submit([this, rounds] { host_->complete(rounds); });
+    sent_ =
+        executor_->submit([this, rounds, read = std::exchange(read_, {}), is_read = work_->mark()] {
+          is_read();
+          is_overtaken_ = is_overtaken_ || !are_intact(read);
+          if (!is_overtaken_) host_->complete(rounds);
+        });
   }
 
  private:
@@ -216,6 +233,17 @@ class StagedExchange final : public Exchange {
     return images_.payload<const std::byte, const double>(image(sequence), scalars);
   }
 
+  bool are_intact(const std::vector<Arrival>& read) const {
+    return std::ranges::all_of(read, [this](const Arrival& arrival) {
+      return !is_present(arrival) || host_->is_intact(arrival);
+    });
+  }
+  /// What the last round has read was overwritten. The caller is to learn of it.
+  void give_up(std::vector<Arrival>& arrivals) {
+    for (Arrival& arrival : arrivals) arrival.state = Arrival::State::torn;
+    is_overtaken_ = arrivals.empty();
+  }
+
   /// On the executor's thread.
   void download(const MutablePayload& to, std::uint64_t sequence, bool with_weights) {
     DeviceWork& copies = transfers_.copies();
@@ -226,6 +254,7 @@ class StagedExchange final : public Exchange {
 
   std::unique_ptr<Exchange> host_;
   ImageLayout images_;
+  bool exact_, stays_;  ///< see Staging and stays_on_devices()
   std::shared_ptr<DeviceWork> work_;
   DeviceRegion region_;
   std::stop_source stop_;  ///< of waits in host_
@@ -238,7 +267,9 @@ class StagedExchange final : public Exchange {
   std::uint64_t sequence_ = 0;
   const std::uint64_t no_stamp_ = 0;
   bool acquired_ = false;
-  std::uint64_t sent_ = 0;  ///< the latest task other than fetches
+  std::vector<Arrival> read_;  ///< by the latest fetch
+  bool is_overtaken_ = false;  ///< known to tasks alone
+  std::uint64_t sent_ = 0;     ///< the latest task other than fetches
   std::shared_ptr<Fetch> begun_;
   std::unique_ptr<SerialExecutor> executor_ = std::make_unique<SerialExecutor>();
 };

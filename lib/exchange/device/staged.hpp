@@ -24,8 +24,11 @@ class DeviceWork {
   /// Pins host memory, so that copies from and to it run at full speed, until the result is
   /// released. The memory must live longer.
   virtual std::shared_ptr<void> pin(std::span<const std::byte> memory) = 0;
-  /// Blocks until all work of this queue is done, from any thread.
-  virtual void settle() = 0;
+  /// Marks what this queue has so far. The result blocks until that is done, on any thread. Throws
+  /// if a work has failed.
+  virtual std::function<void()> mark() = 0;
+  /// Blocks until all work of this queue is done.
+  void settle() { mark()(); }
   /// Another queue of the same device, for another thread.
   virtual std::shared_ptr<DeviceWork> beside() = 0;
   /// Called first on a thread of the library's own. What this thread does then leaves alone what
@@ -54,6 +57,7 @@ struct DeviceRegion {
   std::shared_ptr<void> owner;         ///< keeps the mappings
   std::shared_ptr<RemoteReads> reads;  ///< of parts that are null; none: these are staged
   bool everywhere = false;             ///< every worker reads all parts by loads or reads
+  bool mapped = false;                 ///< every worker loads from all parts
 };
 
 /// A worker's payloads, its device, and the device memory that others can read.
@@ -62,6 +66,7 @@ struct Staging {
   std::shared_ptr<DeviceWork> work;
   DeviceRegion region{};
   Seconds deadline{300};  ///< of a read from another host's device
+  bool exact = false;     ///< staleness 0
   std::stop_source stop{
       std::nostopstate};  ///< ends the waits of the host's exchange at destruction
 };
@@ -73,12 +78,23 @@ struct Staging {
 ///   through pinned memory if slots have a page or more.
 /// - With a region, a worker's payloads are in its own part, and a source's part that this worker
 ///   can load from is not uploaded. If this holds for all workers, the host's slots have only
-///   scalars and, for mean models, the weights.
-/// - publish() and begin_fetch() return immediately: a background thread copies, on a queue beside
-///   `work`, and waits for the other workers.
+///   scalars and, for mean models, the weights. With stays_on_devices(), these are copied there
+///   only for publications that are no neighbor's message, as that of a worker that finishes.
+/// - publish(), complete() and begin_fetch() return immediately: a background thread waits for the
+///   device and for the other workers, and copies, on a queue beside `work`.
+/// - At staleness 0, is_intact() does not wait for the device. If a neighbor has gone on without
+/// this
+///   worker while its payload was read, the publication made of it is no neighbor's message, and
+///   all arrivals of the next fetch() are torn.
 std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, Staging staging);
 /// The shape of the host's payloads, if vector 0 is the weights or the weights are beside it.
 PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region);
 std::size_t staged_bytes(const PayloadShape& shape);
+
+/// True if messages are not copied to the host: at staleness 0, if every worker loads from all
+/// parts and vector 0 is the weights.
+bool stays_on_devices(const Staging& staging);
+/// Peers whose weights are read where they are, for that case. `host` are those of the host's link.
+std::shared_ptr<Peers> mapped_peers(std::shared_ptr<Peers> host, const Staging& staging);
 
 }  // namespace fast

@@ -1,9 +1,28 @@
-#include "cuda/device/launch_packs.cuh"
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+
+#include "cuda/device/launch_each.cuh"
 #include "nn/cuda/optimizer_elements.hpp"
 #include "nn/cuda/optimizer_launch.hpp"
 
 namespace fast::cuda {
 namespace {
+
+constexpr int block_threads = 256;
+
+bool all_aligned(std::initializer_list<const void*> pointers) {
+  return std::all_of(pointers.begin(), pointers.end(), [](const void* pointer) {
+    return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
+  });
+}
+
+template <int Width>
+unsigned blocks_for(std::size_t count) {
+  const std::size_t shares = (count + Width - 1) / Width;
+  const std::size_t blocks = (shares + block_threads - 1) / block_threads;
+  return static_cast<unsigned>(std::min<std::size_t>(blocks, 0x7fffffff));
+}
 
 template <int Width, class Elements, class Rule>
 __global__ void __launch_bounds__(block_threads)

@@ -59,7 +59,8 @@ class DeviceLink {
     log_unmapped();
     const bool maps_all = all_are(maps_host());
     if (several_hosts()) read_by_mpi(plain, maps_all);
-    region_.everywhere = plain && maps_all && (!several_hosts() || region_.reads);
+    region_.mapped = plain && maps_all && !several_hosts();
+    region_.everywhere = region_.mapped || (plain && maps_all && region_.reads);
     return std::move(region_);
   }
 
@@ -193,13 +194,17 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, EdgePl
   const auto devices = group.all_gather(accelerator ? "device" : "host",
                                         Deadline(exchange.deadline), "Worker: comparing devices");
   if (!accelerator) return group.open(shape, std::move(plan), exchange);
-  Staging staging{.shape = shape, .work = accelerator->work(), .deadline = exchange.deadline};
+  Staging staging{.shape = shape,
+                  .work = accelerator->work(),
+                  .deadline = exchange.deadline,
+                  .exact = exchange.staleness == 0};
   if (std::ranges::count(devices, "device") == group.size()) {
     staging.region = DeviceLink(group, shape, exchange, *accelerator).run(plain);
   }
   staging.stop = std::stop_source();
   exchange.stop = staging.stop.get_token();
   Link link = group.open(host_shape(shape, staging.region), std::move(plan), exchange);
+  if (stays_on_devices(staging)) link.peers = mapped_peers(std::move(link.peers), staging);
   link.exchange = staged_exchange(std::move(link.exchange), std::move(staging));
   return link;
 }

@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "exchange/device/image.hpp"
+#include "exchange/device/staged.hpp"
+
+namespace fast {
+namespace {
+
+constexpr int attempts = 3;
+
+/// Looks for weights in host memory first: those of workers that have finished are there.
+class MappedPeers final : public Peers {
+ public:
+  MappedPeers(std::shared_ptr<Peers> host, const Staging& staging)
+      : host_(std::move(host)),
+        images_(staging.shape),
+        region_(staging.region),
+        work_(staging.work->beside()) {}
+
+  PeerState peer(int worker) const override { return host_->peer(worker); }
+  bool is_suspect(int worker) const override { return host_->is_suspect(worker); }
+  Seconds suspect_after(int worker) const override { return host_->suspect_after(worker); }
+  void note_progress() override { host_->note_progress(); }
+  bool announce(WorkerStatus status) override { return host_->announce(status); }
+  Results* results() override { return host_->results(); }
+
+  using Peers::snapshot;
+  Snapshot snapshot(int worker, std::span<std::byte> room, Piece& piece) const override {
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+      Piece found = piece;
+      const Snapshot on_host = host_->snapshot(worker, room, found);
+      const bool is_on_device = on_host == Snapshot::message;
+      if (is_on_device) {
+        if (host_->is_suspect(worker)) return Snapshot::none;  // its memory may be gone
+        read(worker, found, room);
+      }
+      // The next publication but two is written to the same image.
+      if (!is_on_device || host_->peer(worker).sequence <= found.sequence + 1) {
+        piece = found;
+        return is_on_device ? Snapshot::weights : on_host;
+      }
+      if (piece.sequence != 0) break;
+    }
+    return Snapshot::none;
+  }
+
+ private:
+  void read(int worker, const Piece& piece, std::span<std::byte> room) const {
+    const std::size_t all = images_.shape().vector_bytes, first = std::min(all, piece.offset);
+    const std::byte* image =
+        region_.parts[static_cast<std::size_t>(worker)] + images_.image_offset(piece.sequence);
+    const std::lock_guard lock(mutex_);
+    work_->copy(room.data(), image + first, std::min(room.size(), all - first));
+    work_->settle();
+  }
+
+  std::shared_ptr<Peers> host_;
+  exchange::ImageLayout images_;
+  DeviceRegion region_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<DeviceWork> work_;
+};
+
+}  // namespace
+
+bool stays_on_devices(const Staging& staging) {
+  return staging.exact && staging.region.mapped && staging.shape.weights_bytes == 0;
+}
+
+std::shared_ptr<Peers> mapped_peers(std::shared_ptr<Peers> host, const Staging& staging) {
+  return std::make_shared<MappedPeers>(std::move(host), staging);
+}
+
+}  // namespace fast

@@ -1,0 +1,230 @@
+// Rounds of a worker whose step only enqueues its work on a device: the outcome in every order that
+// the device may do it in, and what a round asks of the device.
+#include <fmt/format.h>
+
+#include <fast/core/error.hpp>
+
+#include "support/catch.hpp"
+#include "support/host_accelerator.hpp"
+#include "worker/device_rounds.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+namespace {
+
+constexpr Sharing mapped{.on_host = true, .on_all = true};
+
+/// Tensors on a device, and a step that is enqueued in a queue of the program.
+class QueuedModel {
+ public:
+  explicit QueuedModel(int rank, const std::shared_ptr<HostAccelerator>& accelerator)
+      : accelerator_(accelerator),
+        queue_(accelerator->program_queue()),
+        model_(rank, accelerator) {}
+
+  std::vector<TensorView> views() { return model_.views(); }
+  void* queue() const { return queue_.get(); }
+  /// As DeviceModel::step().
+  void step(int round, int rank) {
+    queue_->enqueue([views = views(), round, rank] {
+      Rng rng(mix_seed(7, static_cast<std::uint64_t>(round), static_cast<std::uint64_t>(rank)));
+      for (const TensorView& view : views) {
+        auto* values = static_cast<float*>(view.data);
+        for (std::size_t e = 0; e < view.element_count(); ++e)
+          values[e] -= static_cast<float>(0.1 * (static_cast<double>(values[e]) - rng.normal()));
+      }
+    });
+  }
+  std::vector<float> values() {
+    queue_->settle();
+    return model_.values();
+  }
+
+ private:
+  std::shared_ptr<HostAccelerator> accelerator_;
+  std::shared_ptr<HostDeviceWork> queue_;
+  DeviceModel<float> model_;
+};
+
+enum class Tells { queue, nothing };
+
+struct QueuedCase {
+  std::string name;
+  DeviceSetting setting;
+  Sharing sharing;
+  Tells tells = Tells::queue;
+  bool heals = false;
+  std::optional<Accelerator::Order> forgets{};
+};
+
+struct QueuedRun {
+  std::vector<std::vector<float>> values;  ///< by worker, after its last round
+  DeviceCounts counts;                     ///< of worker 0, at its end
+};
+
+QueuedRun queued_run(const QueuedCase& of, int workers, int rounds, std::uint64_t seed) {
+  QueuedRun found;
+  found.values.resize(static_cast<std::size_t>(workers));
+  local::run(workers, [&](const Group& group) {
+    const int rank = group.rank();
+    const auto device = std::make_shared<HostAccelerator>(
+        of.sharing, 4 << 20, seed == 0 ? 0 : mix_seed(seed, static_cast<std::uint64_t>(rank)));
+    device->forgets = of.forgets;
+    QueuedModel model(rank, device);
+    WorkerOptions options = device_options(of.setting, device, {});
+    if (of.heals) options.not_finite = NotFinite::heal;
+    StepOptions step{.learning_rate = 0.1};
+    if (of.tells == Tells::queue) step.queue = model.queue();
+    {
+      Worker worker(group, device_topology(of.setting.algorithm, workers), model.views(), options);
+      for (int round = 0; round < rounds; ++round) {
+        worker.begin_round();
+        model.step(round, rank);
+        worker.end_round(step);
+      }
+      found.values[static_cast<std::size_t>(rank)] = model.values();
+    }
+    if (rank == 0) found.counts = device->simulated().counts();
+  });
+  return found;
+}
+
+std::vector<std::vector<float>> queued_on_host(const DeviceSetting& setting, int workers) {
+  std::vector<std::vector<float>> found(static_cast<std::size_t>(workers));
+  local::run(workers, [&](const Group& group) {
+    DeviceModel<float> model(group.rank(), nullptr);
+    Worker worker(group, device_topology(setting.algorithm, workers), model.views(),
+                  device_options(setting, nullptr, {}));
+    for (int round = 0; round < device_round_count; ++round) {
+      worker.begin_round();
+      model.step(round, group.rank());
+      worker.end_round({.learning_rate = 0.1});
+    }
+    found[static_cast<std::size_t>(group.rank())] = model.values();
+  });
+  return found;
+}
+
+/// Of one round of worker 0, in the middle of training.
+DeviceCounts counts_of_a_round(const QueuedCase& of) {
+  constexpr int fewer = 6, more = 7;
+  return queued_run(of, 2, more, 0).counts - queued_run(of, 2, fewer, 0).counts;
+}
+
+/// Of a message whose parameters have elements of that size. Buffers begin a cache line.
+std::size_t queued_bytes(std::size_t element_bytes) {
+  const std::size_t parameters = 2051 + 37, buffers = 9;
+  return round_up(parameters * element_bytes, cache_line_bytes) + buffers * sizeof(float);
+}
+
+std::string line_of(const std::string& name, const DeviceCounts& of) {
+  return fmt::format("{:34} {:6} {:6} {:9} {:7} {:11} {:7}", name, of.waits, of.waits_beside,
+                     of.launches - 1, of.copies, of.host_bytes, of.orders);
+}
+
+}  // namespace
+
+TEST_CASE("a round follows a step that was only enqueued, in every order the device may choose") {
+  const int workers = GENERATE(1, 2, 3);
+  for (const DeviceSetting& setting : std::vector<DeviceSetting>{{"awc"},
+                                                                 {"awc", {}, "bf16"},
+                                                                 {"atc"},
+                                                                 {"gradient_tracking"},
+                                                                 {"gossip_pga", {{"period", "3"}}},
+                                                                 {"local", {{"period", "2"}}}}) {
+    const auto expected = queued_on_host(setting, workers);
+    for (const Sharing& sharing : {mapped, Sharing{}}) {
+      for (const std::uint64_t seed : {0, 1, 2, 3}) {
+        INFO(text_of(setting) << ", " << workers << " workers, seed " << seed
+                              << (sharing.on_host ? ", mapped" : ", staged"));
+        const QueuedRun found =
+            queued_run({"", setting, sharing}, workers, device_round_count, seed);
+        if (host_fuses()) CHECK(found.values == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "without one of the orders between the queues the outcome is wrong in some order of work") {
+  const DeviceSetting setting{"awc"};
+  const auto expected = queued_on_host(setting, 2);
+  using Order = Accelerator::Order;
+  for (const Order missing : {Order::after, Order::before}) {
+    int wrong = 0;
+    for (const std::uint64_t seed : {0, 1, 2, 3, 4, 5, 6, 7}) {
+      const QueuedCase forgetful{"", setting, mapped, Tells::queue, false, missing};
+      if (queued_run(forgetful, 2, device_round_count, seed).values != expected) ++wrong;
+    }
+    INFO((missing == Order::after ? "after" : "before") << ": " << wrong << " of 8 are wrong");
+    CHECK(wrong > 0);
+  }
+}
+
+TEST_CASE("what a round asks of a device") {
+  const auto check = [](const QueuedCase& of, const DeviceCounts& expected) {
+    INFO(of.name);
+    const DeviceCounts found = counts_of_a_round(of);
+    fmt::print("{}\n", line_of(of.name, found));
+    CHECK(found.launches - 1 == expected.launches);  // the step is one
+    CHECK(found.copies == expected.copies);
+    CHECK(found.host_bytes == expected.host_bytes);
+    CHECK(found.waits == expected.waits);
+    CHECK(found.waits_beside == expected.waits_beside);
+    CHECK(found.orders == expected.orders);
+  };
+  const DeviceSetting awc{"awc"}, atc{"atc"}, bf16{"awc", {}, "bf16"};
+  const Sharing staged{};
+  const std::size_t model = queued_bytes(4), short_model = queued_bytes(2);
+  fmt::print("{:34} {:>6} {:>6} {:>9} {:>7} {:>11} {:>7}\n", "a round of 2 workers, 3 tensors",
+             "waits", "beside", "launches", "copies", "host bytes", "orders");
+  using C = DeviceCounts;
+  check({"awc", awc, mapped}, C{.launches = 1, .waits_beside = 2, .orders = 2});
+  check({"awc, no queue named", awc, mapped, Tells::nothing},
+        C{.launches = 1, .waits = 1, .waits_beside = 2});
+  check({"awc, heals", awc, mapped, Tells::queue, true},
+        C{.launches = 2, .copies = 2, .host_bytes = 8, .waits = 1, .waits_beside = 2, .orders = 2});
+  check({"atc", atc, mapped}, C{.launches = 2, .waits_beside = 2, .orders = 2});
+  // Buffers, which stay f32, are a launch of their own.
+  check({"awc, bf16", bf16, mapped},
+        C{.launches = 2, .copies = 1, .host_bytes = short_model, .waits_beside = 3, .orders = 2});
+  check({"awc, staged", awc, staged},
+        C{.launches = 1, .copies = 2, .host_bytes = 2 * model, .waits_beside = 4, .orders = 2});
+}
+
+TEST_CASE("a mean model is read from the devices while training goes on") {
+  for (const std::uint64_t seed : {0, 1}) {
+    std::vector<std::vector<float>> means(3), values(3);
+    local::run(3, [&](const Group& group) {
+      const auto rank = static_cast<std::size_t>(group.rank());
+      const auto device =
+          std::make_shared<HostAccelerator>(mapped, 4 << 20, seed == 0 ? 0 : mix_seed(seed, rank));
+      QueuedModel model(group.rank(), device);
+      const DeviceSetting setting{"awc"};
+      Worker worker(group, stencil::ring(), model.views(), device_options(setting, device, {}));
+      for (int round = 0; round < 3; ++round) {
+        worker.begin_round();
+        model.step(round, group.rank());
+        worker.end_round({.learning_rate = 0.1, .queue = model.queue()});
+      }
+      values[rank] = model.values();
+      worker.consensus_distance();  // flushes
+      group.barrier(Deadline(Seconds(30)), "a test's mean");
+      const DeviceCounts before = device->simulated().counts();
+      DeviceModel<float> mean(-1, nullptr);
+      worker.mean_model(mean.views());
+      means[rank] = mean.values();
+      const DeviceCounts asked = device->simulated().counts() - before;
+      require(asked.host_bytes >= 3 * 2088 * sizeof(float), ErrorKind::internal,
+              "{} bytes were read", asked.host_bytes);
+      group.barrier(Deadline(Seconds(30)), "a test's mean");
+    });
+    for (std::size_t e = 0; e < values[0].size(); ++e) {
+      const double sum = double{values[0][e]} + double{values[1][e]} + double{values[2][e]};
+      REQUIRE(means[0][e] == Approx(sum / 3).epsilon(1e-6).margin(1e-6));
+    }
+    CHECK(means[1] == means[0]);
+    CHECK(means[2] == means[0]);
+  }
+}
