@@ -150,7 +150,7 @@ class TorchRank(Rank):
         torch.set_num_threads(1)
         self.torch, self.name, self.device = torch, options.network, torch.device(options.device)
         if options.device == "cuda":  # ranks take the GPUs in turn
-            self.device = torch.device("cuda", self.fast.rank() % torch.cuda.device_count())
+            self.device = torch.device("cuda", self.fast.local_rank() % torch.cuda.device_count())
             torch.backends.cudnn.benchmark = True
         self.x = torch.randn(options.batch, *SHAPES[self.name], device=self.device)
         self.y = torch.arange(options.batch, device=self.device) % 10

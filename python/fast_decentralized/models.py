@@ -56,7 +56,12 @@ class Replica:
 
     def settle(self) -> None:
         """Waits until what was begun on the tensors has ended. The library's work on a GPU runs on a stream of its own,
-        and has ended when a call of the library returns."""
+        and has ended when a call of the library returns, except for the end of a round."""
+
+    def queue(self) -> int | None:
+        """The stream of a GPU that a step's work is on. The end of a round follows what it has, and what it is given later
+        follows the end of the round, without a wait on the host. None: the tensors are in host memory."""
+        return None
 
     def follow_step(self) -> bool:
         """As follow(), at the end of a round. Raises an Error when the worker cannot see what the step has made."""
@@ -130,8 +135,13 @@ class InPlaceReplica(Replica):
         return self._model
 
     def settle(self) -> None:
-        if self._devices:
-            _settle(self._devices)
+        for device in self._devices:
+            _stream_of(device).synchronize()
+
+    def queue(self) -> int | None:
+        for device in self._devices:  # one: the library refuses more
+            return int(_stream_of(device).cuda_stream)
+        return None
 
     def has_changed(self) -> None:
         if self._graphs:
@@ -355,16 +365,38 @@ class _Members:
         return _core.are_the_same(self._owners, self._kinds, self._values, self._tensors, self._places, first, self.AT_ONCE)
 
 
+def lay_flat(model: Any) -> None:
+    """Gives the parameters of a module that train one block of memory for each type of elements. The parameters stay the same
+    objects, with their shapes and strides; those that have memory in common keep it in common. Parts that lay out their memory
+    themselves, as recurrent ones for cuDNN do, are left alone."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(model, torch.nn.Module):
+        raise _core.ArgumentError(f"Worker: flat=True is for a module of PyTorch, a {type(model).__name__} was given; leave it out")
+    alone = {id(one) for part in model.modules() if hasattr(part, "flatten_parameters") for one in part.parameters()}
+    blocks: dict[Any, dict[Any, list[Any]]] = {}
+    for one in model.parameters():
+        if id(one) not in alone and one.numel() > 0 and not one.is_meta and order_of_memory(one.detach()) is not None:
+            blocks.setdefault((one.device, one.dtype), {}).setdefault(place_of(one.detach()), []).append(one)
+    for (device, dtype), places in blocks.items():
+        training = [(count, same) for (_, count), same in places.items() if any(one.requires_grad for one in same)]
+        block, at = torch.empty(sum(count for count, _ in training), dtype=dtype, device=device), 0
+        for count, same in training:
+            for one in same:
+                laid = block[at:at + count].as_strided(one.shape, one.stride())
+                laid.copy_(one.detach())
+                one.data = laid
+            at += count
+
+
 def _devices_of(tensors: Iterable[Any]) -> set[Any]:
     """The GPUs that tensors of PyTorch are on."""
     return {tensor.device for tensor in tensors if getattr(tensor, "is_cuda", False)}
 
 
-def _settle(devices: set[Any]) -> None:
+def _stream_of(device: Any) -> Any:
     """As any call of PyTorch, the worker follows what the thread's current stream has; PyTorch makes that stream wait for
     what backward() has begun on others."""
-    for device in devices:
-        sys.modules["torch"].cuda.current_stream(device).synchronize()
+    return sys.modules["torch"].cuda.current_stream(device)
 
 
 def _of_kind(model: Any, kind: type, before: Any) -> Any:

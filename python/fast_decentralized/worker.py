@@ -51,6 +51,8 @@ class Worker(Calls):
         A function of the name of a module's parameter, or of the name and the parameter, that neither trains nor takes
         part: whether it is the same on all workers. At the start these are compared, and get worker 0's values unless
         ``initial="as_is"``. None: all are.
+    flat
+        Whether the parameters of a module that train are moved to one block of memory first. They stay the same objects.
     observer
         An ``Observer``, one of ``fast.observe``, or a list of these.
     allow_growth
@@ -71,7 +73,7 @@ class Worker(Calls):
 
     def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, algorithm: str | Rule = "awc",
                  buffers: Iterable[str] = (), participates: Callable[..., bool] | None = None,
-                 frozen: Callable[..., bool] | None = None, observer: Any = None,
+                 frozen: Callable[..., bool] | None = None, flat: bool = False, observer: Any = None,
                  allow_growth: bool | tuple[int, int] = False,
                  log: Callable[[str, str], None] | None = None, on_round: Callable[[int], None] | None = None,
                  on_suspect: Callable[[int], None] | None = None, on_healed: Callable[[], None] | None = None,
@@ -88,6 +90,8 @@ class Worker(Calls):
             if not is_group:
                 raise _core.ArgumentError(f"Worker: comm is a {type(comm).__name__}; give a Group, a communicator of mpi4py "
                                           "or nothing")
+            if flat:
+                models.lay_flat(model)
             self._model = models.replica_of(model, set(buffers), models.chosen_by(participates))
             self._rule = topologies.topology(topology)
             if runtime.thread.group is not None:
@@ -177,7 +181,7 @@ class Worker(Calls):
     def end_round(self, loss: Any = None, learning_rate: float = 0.0) -> None:
         """The second half. ``loss`` must be finite; None: it is not looked at. Waits for neighbors."""
         begun, self._begun = self._begun, False
-        self._calling(self._end, begun, loss, learning_rate, looks=False)
+        self._calling(self._end, begun, loss, learning_rate, settles=False)
         if self._stop_requested and not self._has_stopped:
             self._stop_here()
 
@@ -186,7 +190,8 @@ class Worker(Calls):
             self._rebind_to_model(core)
         if not begun:
             raise _core.ArgumentError("Worker: end_round() was called and no round had begun; call begin_round() before the step")
-        core.end_round(None if loss is None else as_number(loss, "the loss"), as_number(learning_rate, "the learning rate"))
+        core.end_round(None if loss is None else as_number(loss, "the loss"), as_number(learning_rate, "the learning rate"),
+                       self._model.queue())
         self._model.has_changed()
         for observer in self._ready:
             observer.after_round(core.rounds)

@@ -26,7 +26,8 @@ void require_one_device(const std::vector<TensorView>& views) {
 
 const bool has_cuda = true;
 
-/// Its stream is its own. worker.py waits for what a step has begun before it calls the worker.
+/// Its stream is its own. The end of a round gets PyTorch's stream. Before other calls, models.py
+/// waits for what a step has begun.
 std::shared_ptr<Accelerator> accelerator_of(const std::vector<TensorView>& views,
                                             Seconds deadline) {
   require_one_device(views);

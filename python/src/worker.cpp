@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <fast/core/error.hpp>
 #include <optional>
@@ -111,8 +112,11 @@ class PythonWorker {
     own_ = {};
   }
 
-  void end_round(std::optional<double> loss, double learning_rate) {
-    const StepOptions options{.learning_rate = learning_rate};
+  /// `queue`: the address of a stream of CUDA, see StepOptions.
+  void end_round(std::optional<double> loss, double learning_rate,
+                 std::optional<std::uintptr_t> queue) {
+    StepOptions options{.learning_rate = learning_rate};
+    if (queue) options.queue = reinterpret_cast<void*>(*queue);
     loss ? get().end_round(*loss, options) : get().end_round(options);
   }
   /// Without an observer, does nothing.
@@ -255,7 +259,7 @@ void bind_worker(nb::module_& module) {
                    "Whether the rule averages over all workers, so that none can leave.")
       .def("begin_round", call<&Worker::begin_round>, Wait())
       .def("end_round", &PythonWorker::end_round, nb::arg("loss").none(), nb::arg("learning_rate"),
-           Wait())
+           nb::arg("queue").none(), Wait())
       .def("scalar", &PythonWorker::scalar, nb::arg("name"), nb::arg("value"))
       .def("mean_model", &PythonWorker::mean_model, nb::arg("out"))
       .def("consensus_distance", call<&Worker::consensus_distance>, Wait())

@@ -25,6 +25,8 @@ def weights(module):
 
 
 class Stream:
+    cuda_stream = 7
+
     def __init__(self, device, log):
         self._device, self._log = device, log
 
@@ -39,12 +41,20 @@ class Logged:
         self._core, self._log = core, log
 
     def __getattr__(self, name):
-        if name != "rounds":
+        function = getattr(self._core, name)
+        if name == "rounds":
+            return function
+
+        def call(*arguments):
             self._log.append(name)
-        return getattr(self._core, name)
+            if name == "end_round":
+                self._log.append(f"stream {arguments[-1]}")
+            return function(*arguments)
+
+        return call
 
 
-def test_calls_that_touch_tensors_wait_for_the_current_stream(monkeypatch):
+def test_a_round_follows_the_current_stream_and_other_calls_wait_for_it(monkeypatch):
     log = []
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Stream(device, log))
 
@@ -63,7 +73,7 @@ def test_calls_that_touch_tensors_wait_for_the_current_stream(monkeypatch):
 
     fast.local.run(1, work)
     wait = "wait for cuda:1"
-    assert log == ["begin_round", "step", wait, "end_round", wait, "republish", wait, "mean_model", wait, "finish", wait, "close"]
+    assert log == ["begin_round", "step", "end_round", "stream 7", wait, "republish", wait, "mean_model", wait, "finish", wait, "close"]
 
 
 def test_a_kernel_that_failed_ends_the_worker(monkeypatch):
@@ -106,6 +116,20 @@ def test_a_graph_that_pytorch_captures_while_a_worker_trains_is_whole():
 
     # One capture at a time: a second one in the process would end the first one by itself.
     assert fast.local.run(1, work) == [20 * 200]
+
+
+@on_a_gpu
+def test_a_round_that_ends_within_a_capture_is_refused():
+    def work():
+        module = net(1.0)
+        worker = fast.Worker(module, "complete", deadline=60)
+        worker.begin_round()
+        torch.cuda.synchronize()
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            worker.end_round()
+
+    with pytest.raises(fast.ArgumentError, match="a round cannot be a part of a graph"):
+        fast.local.run(1, work)
 
 
 def test_arrays_of_other_libraries_on_a_gpu_are_refused():

@@ -314,3 +314,36 @@ def test_a_parameter_with_gaps_is_refused_by_name():
 
     with pytest.raises(fast.ArgumentError, match="w.*contiguous"):
         fast.local.run(1, work)
+
+
+def test_flat_parameters_that_train_are_one_block_and_stay_what_they_were():
+    def work():
+        module = torch.nn.Sequential(net(fast.rank()), torch.nn.Conv2d(2, 3, 2).to(memory_format=torch.channels_last),
+                                     torch.nn.LSTM(2, 2), torch.nn.Linear(2, 2).double())
+        torch.nn.init.constant_(module[0][2].weight, 0.5).requires_grad_(False)
+        module.tied = torch.nn.Parameter(module[0][0].weight.detach().t())
+        before = [(one, one.detach().clone(), one.stride(), one.requires_grad) for one in module.parameters()]
+        left_alone = [*module[2].parameters(), module[0][2].weight]
+        places = [one.data_ptr() for one in left_alone]
+        optimizer = torch.optim.SGD(module.parameters(), 0.1)
+        worker = fast.Worker(module, "complete", initial="as_is", flat=True)
+        for (one, value, stride, trains), now in zip(before, module.parameters()):
+            assert now is one and one.stride() == stride and one.requires_grad == trains and torch.equal(one, value)
+        assert [one.data_ptr() for one in left_alone] == places
+        assert module.tied.data_ptr() == module[0][0].weight.data_ptr()
+        blocks = [one for name, one in module.named_parameters()
+                  if one.requires_grad and not name.startswith(("2.", "3.")) and one is not module.tied]
+        ends = [one.data_ptr() + one.numel() * one.element_size() for one in blocks]
+        assert sorted(one.data_ptr() for one in blocks)[1:] == sorted(ends)[:-1]
+        with worker.round():
+            module[0](torch.ones(5, 4)).sum().backward()
+            optimizer.step()
+        return module[0][0].weight.detach().clone()
+
+    first, second = fast.local.run(2, work)
+    assert torch.allclose(first, second, rtol=1e-6, atol=1e-7)
+
+
+def test_flat_is_for_modules():
+    with pytest.raises(fast.ArgumentError, match="flat=True is for a module of PyTorch, a dict was given"):
+        fast.local.run(1, lambda: fast.Worker({"x": np.zeros(3, np.float32)}, flat=True))
