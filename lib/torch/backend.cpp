@@ -12,6 +12,7 @@
 #include <fast/backend/backend.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
+#include <fast/worker/device_replica.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -87,7 +88,7 @@ void GradientBlock::hand_out(const GradientHook& hook) {
 
 namespace {
 
-class ModuleBackend final : public Backend {
+class ModuleBackend : public Backend {
  public:
   ModuleBackend(std::shared_ptr<::torch::nn::Module> module, Forward forward,
                 std::shared_ptr<::torch::optim::Optimizer> optimizer, ModuleOptions options)
@@ -118,7 +119,7 @@ class ModuleBackend final : public Backend {
   std::vector<TensorView> frozen() override { return replica_.frozen(); }
 
   double train(const Batch& batch, const GradientHook& hook) override {
-    replica_.to_module();
+    if (mirrors_) replica_.to_module();
     state_.to_optimizer();
     module_->train();
     optimizer_->zero_grad();
@@ -143,13 +144,13 @@ class ModuleBackend final : public Backend {
     if (options_.clip_norm > 0)
       norm_ = ::torch::nn::utils::clip_grad_norm_(parameters_, options_.clip_norm);
     optimizer_->step();
-    replica_.to_host();
+    mirrors_ ? replica_.to_host() : replica_.settle();
     return loss;
   }
 
   Evaluation evaluate(const Batch& batch) override {
     const at::NoGradGuard no_gradients;
-    replica_.to_module();
+    if (mirrors_) replica_.to_module();
     module_->eval();
     const Outputs found = outputs_of(batch, 0, batch.count());
     const auto samples = static_cast<double>(batch.count());
@@ -192,6 +193,11 @@ class ModuleBackend final : public Backend {
     for (auto& group : optimizer_->param_groups()) group.options().set_lr(learning_rate);
   }
 
+ protected:
+  const Replica& replica() const { return replica_; }
+  /// Whether the mirror is the weights between two calls, or the module's memory.
+  bool mirrors_ = true;
+
  private:
   Outputs outputs_of(const Batch& batch, std::size_t first, std::size_t count) const {
     const at::Tensor inputs = inputs_of(batch, first, count, options_.sample_shape, like_);
@@ -221,11 +227,50 @@ class ModuleBackend final : public Backend {
   std::optional<double> norm_;              ///< of its gradients before clipping, once computed
 };
 
+class DeviceModuleBackend final : public ModuleBackend, public DeviceReplica {
+ public:
+  DeviceModuleBackend(std::shared_ptr<::torch::nn::Module> module, Forward forward,
+                      std::shared_ptr<::torch::optim::Optimizer> optimizer,
+                      const ModuleOptions& options)
+      : ModuleBackend(std::move(module), std::move(forward), std::move(optimizer),
+                      with_mirror(options)),
+        accelerator_(options.accelerator) {}
+
+  std::shared_ptr<Accelerator> accelerate() override {
+    if (std::exchange(mirrors_, false)) upload();
+    return accelerator_;
+  }
+  std::vector<TensorView> device_parameters() override {
+    replica().require_in_place();
+    return replica().in_place();
+  }
+  void download() override { replica().to_host(); }
+  void upload() override {
+    replica().to_module();
+    replica().settle();
+  }
+  void keep_mirror() override {
+    download();
+    mirrors_ = true;
+  }
+
+ private:
+  static ModuleOptions with_mirror(ModuleOptions options) {
+    options.replica.mirror = true;
+    return options;
+  }
+
+  std::shared_ptr<Accelerator> accelerator_;
+};
+
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(std::shared_ptr<::torch::nn::Module> module, Forward forward,
                                       std::shared_ptr<::torch::optim::Optimizer> optimizer,
                                       const ModuleOptions& options) {
+  if (options.accelerator)
+    return std::make_unique<DeviceModuleBackend>(std::move(module), std::move(forward),
+                                                 std::move(optimizer), options);
   return std::make_unique<ModuleBackend>(std::move(module), std::move(forward),
                                          std::move(optimizer), options);
 }

@@ -1,3 +1,4 @@
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -41,6 +42,22 @@ void describe_memory(const at::Tensor& tensor, TensorView& view) {
       order, [&](std::size_t a, std::size_t b) { return view.strides[a] > view.strides[b]; });
   for (std::size_t k = 0; k < order.size(); ++k) view.shape[places[k]] = tensor.sizes()[order[k]];
   view.strides.clear();
+}
+
+Device place_of(const at::Tensor& tensor) {
+  if (!tensor.is_cuda()) return {};
+  return {Device::Kind::cuda, tensor.device().index()};
+}
+
+c10::Stream current_stream(c10::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
+
+/// What a stream of CUDA is to CUDA. LibTorch 1 does not tell.
+template <class Stream>
+std::optional<void*> handle_of(const Stream& stream) {
+  if constexpr (requires { stream.native_handle(); }) return stream.native_handle();
+  return {};
 }
 
 TensorView view_of(const Part& part) {
@@ -136,8 +153,8 @@ class Block {
 }  // namespace
 
 struct Replica::Impl {
-  std::vector<Part> parts, resting;  ///< that take part; parameters that do not train
-  std::vector<TensorView> views, frozen;
+  std::vector<Part> parts, resting;            ///< that take part; parameters that do not train
+  std::vector<TensorView> views, frozen, own;  ///< `own`: of the module's memory
   bool flat = false;
   /// The module's memory and its mirror: whole blocks where they are flat.
   std::vector<std::pair<at::Tensor, at::Tensor>> mirrors;
@@ -156,10 +173,21 @@ struct Replica::Impl {
       part.place = part.tensor.data_ptr();
       views.push_back(fast::torch::view_of(part));
     }
+    own = views;
+    for (std::size_t i = 0; i < parts.size(); ++i) own[i].device = place_of(parts[i].tensor);
+    if (options.in_place) {
+      views = own;
+      settle();
+    }
     const bool away =
         std::ranges::any_of(parts, [](const Part& part) { return !part.tensor.is_cpu(); });
-    if (options.mirror || away) mirror();
+    if (options.mirror || (away && !options.in_place)) mirror();
     find_frozen();
+  }
+
+  void settle() const {
+    const at::Tensor& one = parts.front().tensor;
+    if (one.is_cuda()) current_stream(one.device()).synchronize();
   }
 
   void find_frozen() {
@@ -233,11 +261,18 @@ Replica::Replica(::torch::nn::Module& module, ReplicaOptions options)
     : impl_(std::make_shared<Impl>(module, options)) {}
 
 const std::vector<TensorView>& Replica::parameters() const { return impl_->views; }
+std::vector<TensorView> Replica::in_place() const { return impl_->own; }
 const std::vector<TensorView>& Replica::frozen() const { return impl_->frozen; }
 bool Replica::is_flat() const { return impl_->flat; }
 bool Replica::is_mirrored() const { return !impl_->mirrors.empty(); }
 void Replica::to_host() const { impl_->copy(true); }
 void Replica::to_module() const { impl_->copy(false); }
+
+std::optional<void*> Replica::queue() const {
+  const at::Tensor& one = impl_->parts.front().tensor;
+  return one.is_cuda() ? handle_of(current_stream(one.device())) : std::nullopt;
+}
+void Replica::settle() const { impl_->settle(); }
 
 void Replica::require_in_place() const {
   for (const Part& part : impl_->parts)

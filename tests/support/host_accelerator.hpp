@@ -208,6 +208,7 @@ struct Sharing {
   bool by_mpi = false;   ///< others, as MPI says
   bool misread = false;  ///< MPI is wrong
   bool on_all = false;   ///< of threads, too, all read each other
+  Device tensors{Device::Kind::cuda, 0};  ///< what the model's memory is said to be
 };
 
 class HostAccelerator final : public Accelerator {
@@ -219,7 +220,7 @@ class HostAccelerator final : public Accelerator {
             std::make_shared<HostDevice>(size_bytes, sharing.by_mpi, seed))),
         work_(own_) {}
 
-  Device device() const override { return {Device::Kind::cuda, 0}; }
+  Device device() const override { return sharing_.tensors; }
   const std::shared_ptr<DeviceWork>& work() const override { return work_; }
   HostDevice& simulated() const { return own_->device(); }
   /// A queue of the program, for StepOptions::queue.

@@ -56,6 +56,9 @@ struct ModuleOptions {
   /// if outputs are [count x classes], with 2 classes or more and one label a sample. Otherwise it
   /// is measured by its mean.
   MeasureFunction own_measures = {};
+  /// Of the module's device, as cuda::accelerator() makes one: the backend is a DeviceReplica, so
+  /// that the Trainer averages there. Null: a module on a device is averaged in its mirror.
+  std::shared_ptr<Accelerator> accelerator = nullptr;
 };
 
 /// Trains with the loss of the options. The optimizer has been given the module's parameters. Its

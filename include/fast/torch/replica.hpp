@@ -1,8 +1,8 @@
 // Modules of LibTorch in training by neighbors: two lines in an existing loop.
 //
-//   fast::torch::Worker worker(world, fast::stencil::torus2d(), *net);   // 1: net, optimizer as
-//   ever for (auto& batch : *loader)
-//     worker.step([&] {                                                  // 2: round the step
+//   fast::torch::Worker worker(world, fast::stencil::torus2d(), *net);  // 1
+//   for (auto& batch : *loader)
+//     worker.step([&] {                                                 // 2: round the step
 //       optimizer.zero_grad();
 //       auto loss = torch::nll_loss(net->forward(batch.data), batch.target);
 //       loss.backward();
@@ -17,6 +17,7 @@
 #include <fast/worker/worker.hpp>
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct ReplicaOptions {
   bool flat = true;
   /// Views of a mirror in host memory even where the module is in host memory itself.
   bool mirror = false;
+  /// Views of the module's own memory, also on a device, as WorkerOptions::accelerator requires.
+  /// There is no mirror. A Worker with an accelerator sets it.
+  bool in_place = false;
 };
 
 /// A module's tensors as the library sees them: a shared handle. The module's tensors stay in use
@@ -49,9 +53,11 @@ class Replica {
   /// on sparse or quantized tensors and types that views do not know.
   explicit Replica(::torch::nn::Module& module, ReplicaOptions options = {});
 
-  /// These views are in host memory. With a mirror, they hold the module's values since the last
-  /// to_host().
+  /// These views are in host memory, except with ReplicaOptions::in_place. With a mirror, they hold
+  /// the module's values since the last to_host().
   const std::vector<TensorView>& parameters() const;
+  /// The same views of the module's own memory.
+  std::vector<TensorView> in_place() const;
   /// Views of the parameters that do not train, where the module has them, for
   /// WorkerOptions::frozen. Those are left out that other parameters share their memory with, or
   /// whose memory or type views do not describe.
@@ -62,6 +68,12 @@ class Replica {
   /// The module's values into the mirror, and back. Nothing to do where there is none. Blocking.
   void to_host() const;
   void to_module() const;
+
+  /// The current stream of this thread on the module's device, for StepOptions::queue. None: the
+  /// module is in host memory, or this LibTorch does not tell its streams.
+  std::optional<void*> queue() const;
+  /// Blocks until that stream has done its work. Nothing to do in host memory.
+  void settle() const;
 
   /// Throws Error(mismatch) naming the first tensor whose memory is no longer where it was, as
   /// after Module::to(), or the first parameter that trains now and did not. The check takes a few
@@ -77,26 +89,30 @@ class Replica {
 class Worker {
  public:
   /// Collective; see fast::Worker. The module's frozen parameters are added to
-  /// WorkerOptions::frozen.
+  /// WorkerOptions::frozen. With WorkerOptions::accelerator, as cuda::accelerator() makes one, the
+  /// module is averaged on its device, else in a mirror. Rounds then follow the thread's current
+  /// stream, and what that is given later follows them.
   Worker(Group group, const TopologyRule& rule, ::torch::nn::Module& module,
-         WorkerOptions options = {}, const ReplicaOptions& replica = {})
-      : replica_(module, replica),
+         WorkerOptions options = {}, ReplicaOptions replica = {})
+      : on_device_(options.accelerator != nullptr),
+        replica_(module, placed(replica, on_device_)),
         worker_(std::move(group), rule, replica_.parameters(),
                 with_frozen(std::move(options), replica_.frozen())) {
     replica_.to_module();
   }
   /// The same over the ranks of a communicator.
   Worker(const mpi::Communicator& communicator, const TopologyRule& rule,
-         ::torch::nn::Module& module, WorkerOptions options = {},
-         const ReplicaOptions& replica = {})
+         ::torch::nn::Module& module, WorkerOptions options = {}, ReplicaOptions replica = {})
       : Worker(Group(communicator), rule, module, std::move(options), replica) {}
 
   /// One round; see fast::Worker::step.
   template <class Train>
-  auto step(Train&& train, const StepOptions& options = {}) {
+  auto step(Train&& train, StepOptions options = {}) {
+    if (on_device_ && !options.queue) options.queue = replica_.queue();
+    const bool waits = on_device_ && !options.queue;
     return step_around(
-        worker_, std::forward<Train>(train), [&] { end_step(); }, [&] { replica_.to_module(); },
-        options);
+        worker_, std::forward<Train>(train), [&] { end_step(waits); },
+        [&] { replica_.to_module(); }, options);
   }
 
   /// All else: round(), stats(), mean_model(), finish(), ...
@@ -108,11 +124,17 @@ class Worker {
     options.frozen.insert(options.frozen.end(), more.begin(), more.end());
     return options;
   }
-  void end_step() const {
+  static ReplicaOptions placed(ReplicaOptions replica, bool on_device) {
+    replica.in_place = replica.in_place || on_device;
+    return replica;
+  }
+  void end_step(bool waits) const {
     replica_.require_in_place();
     replica_.to_host();
+    if (waits) replica_.settle();
   }
 
+  bool on_device_;
   Replica replica_;
   fast::Worker worker_;
 };
