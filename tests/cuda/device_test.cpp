@@ -27,6 +27,10 @@ TEST_CASE("a failed call is named with its code and what to do") {
                         ContainsSubstring("smaller batches") &&
                         ContainsSubstring("torch.cuda.empty_cache()"));
   CHECK_THROWS_WITH(cuda::raise(209, "average"), ContainsSubstring("CMAKE_CUDA_ARCHITECTURES"));
+  for (const int code : {900, 901, 906, 908}) {
+    CHECK_THROWS_WITH(cuda::raise(code, "average"),
+                      ContainsSubstring("end the capture before the call"));
+  }
   CHECK_THROWS_WITH(cuda::raise(700, "average"), ContainsSubstring("compute-sanitizer"));
 }
 

@@ -80,6 +80,10 @@ void raise(int code, std::string_view operation) {
     what_to_do =
         "take smaller batches or models, or fewer workers a device; PyTorch keeps freed memory "
         "until torch.cuda.empty_cache()";
+  if (error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread)
+    what_to_do =
+        "a CUDA graph is being captured, of which no call of this library can be a part; end the "
+        "capture before the call";
   if (error == cudaErrorNoKernelImageForDevice)
     what_to_do =
         "build for that device by -DCMAKE_CUDA_ARCHITECTURES=, or take one of compute capability "
