@@ -152,6 +152,7 @@ void DeviceMixer::add_publication(ElementWork& work, const Pass& pass) const {
   work.stride_bytes = pass.next->stride_bytes;
   // As HostMixer does it, so that results are the same.
   work.average = work.combines && work.pulls && !guarded_reads && traits().plain_average;
+  work.sums_first = pass.info.asynchronous;
   if (traits().messages.weights_apart && pass.kind != Pass::Kind::weights) {
     work.next_weights = pass.next->weights;
   }

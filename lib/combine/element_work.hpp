@@ -47,6 +47,7 @@ struct ElementWork {
   bool unit = false;  ///< weights of pulls are 1, except for buffers
   /// x + Σ_j W_ij (m_j - m_i) in one sum: the whole combination.
   bool average = false;
+  bool sums_first = false;                ///< of `average`: the sum is made before it is added
   std::vector<const std::byte*> sources;  ///< vector 0 of each neighbor's message
   std::vector<double> weights;
   const std::byte* own = nullptr;  ///< vector 0 of the worker's own message

@@ -129,7 +129,8 @@ class AveragingCombiner final : public Combiner {
 };
 
 /// Other rules at staleness 0: published slots do not change before this worker has completed the
-/// round.
+/// round. And rules that only average, over the memory of a device: what they read above staleness
+/// 0 are copies.
 class ExactCombiner final : public Combiner {
  public:
   explicit ExactCombiner(const Context& context) : Combiner(context) {}
@@ -219,9 +220,10 @@ MutablePayload Combiner::acquire() {
 }
 
 std::unique_ptr<Combiner> make_combiner(const Context& context) {
-  if (context.setting.traits.plain_average && !context.options().accelerator)
+  const bool averages = context.setting.traits.plain_average;
+  if (averages && !context.options().accelerator)
     return std::make_unique<AveragingCombiner>(context);
-  if (context.setting.exact()) return std::make_unique<ExactCombiner>(context);
+  if (averages || context.setting.exact()) return std::make_unique<ExactCombiner>(context);
   return std::make_unique<OptimisticCombiner>(context);
 }
 

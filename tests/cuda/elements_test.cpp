@@ -28,14 +28,16 @@ void run_table(const Elements& elements, const combine::RunTable& table) {
 
 /// The average of a sample as a launch does it.
 template <int Width, class T, class Stored>
-void average_runs(const AverageSample<T, Stored>& sample, T* current, Stored* next) {
+void average_runs(const AverageSample<T, Stored>& sample, T* current, Stored* next,
+                  bool sums_first = false) {
   const cuda::AverageLaunch<T, Stored> launch{
       next,
       sample.own.data(),
       sample.values.data(),
       sample.weights.data(),
       static_cast<int>(sample.values.size()),
-      combine::table_of({current, 0, sample.own.size(), 0, 0, 0, 0})};
+      combine::table_of({current, 0, sample.own.size(), 0, 0, 0, 0}),
+      sums_first};
   cuda::with_average(launch,
                      [&](const auto& elements) { run_table<Width>(elements, launch.table); });
 }
@@ -64,6 +66,11 @@ void check_average_of(Rng& rng, std::size_t count, std::size_t degree) {
     check_equal(current, expected);
     check_equal(sample.next, expected_next);
   }
+  std::vector<T> expected(count), current = sample.current;
+  mixing::average_apart(expected.data(), current.data(), sample.own.data(), sample.values,
+                        sample.weights, count);
+  average_runs<Width>(sample, current.data(), sample.next.data(), true);
+  check_equal(current, expected);
 }
 
 /// Accesses of 16 bytes to the slots, and to the weights.

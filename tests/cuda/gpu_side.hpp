@@ -24,8 +24,9 @@ class GpuSide {
     Link link = group.open(host_shape(rounds_shape, region_), plan, rounds_options());
     peers_ = link.peers;
     peers_->announce(WorkerStatus::running);
-    exchange_ = staged_exchange(std::move(link.exchange),
-                                {.shape = rounds_shape, .work = work_, .region = region_});
+    exchange_ =
+        staged_exchange(std::move(link.exchange),
+                        {.shape = rounds_shape, .work = work_, .region = region_, .exact = true});
   }
   /// Collective.
   void close() {

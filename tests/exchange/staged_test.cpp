@@ -101,9 +101,11 @@ Outcome meet(Fate fate) {
                            },
                            {});
     link.peers->announce(WorkerStatus::running);
-    link.exchange = staged_exchange(
-        std::move(link.exchange),
-        {.shape = staged_shape, .work = std::make_shared<PlainWork>(), .region = region});
+    link.exchange =
+        staged_exchange(std::move(link.exchange), {.shape = staged_shape,
+                                                   .work = std::make_shared<PlainWork>(),
+                                                   .region = region,
+                                                   .exact = true});
     for (std::int64_t round = 0; round < 2; ++round) {
       auto* values = reinterpret_cast<float*>(link.exchange->acquire().data);
       std::fill_n(values, element_count, static_cast<float>(group.rank() + 1));
@@ -210,4 +212,58 @@ TEST_CASE("what was made of a payload that changed meanwhile is no neighbor's me
   CHECK(states == std::vector{present, torn, present});
   CHECK(published == std::vector<std::int64_t>{0, -1, 2, 3});
   CHECK(completed == std::vector<std::int64_t>{2, 3});
+}
+
+namespace {
+
+/// A link above staleness 0 whose payload changes while it is read, some times.
+class ChangingExchange final : public Exchange {
+ public:
+  explicit ChangingExchange(int changes) : changes_(changes) {}
+  MutablePayload acquire() override { return {slot_.data(), nullptr, 0}; }
+  void publish(std::int64_t, bool) override {}
+  Payload published() const override { return {slot_.data(), nullptr, 0}; }
+  std::uint64_t sequence() const override { return 0; }
+  std::vector<Arrival> fetch(std::int64_t round) override {
+    Arrival changing, absent;
+    ++value_;
+    std::fill(slot_.begin(), slot_.end(), static_cast<std::byte>(value_));
+    changing.worker = 1;
+    changing.payload = published();
+    changing.round = round;
+    absent.worker = 2;
+    absent.state = Arrival::State::suspect;
+    return {changing, absent};
+  }
+  bool is_intact(const Arrival& arrival) const override {
+    require(arrival.worker == 1, ErrorKind::internal, "the payload of an absent worker was read");
+    return changes_-- <= 0;
+  }
+  void complete(std::int64_t) override {}
+  const std::byte* slot() const { return slot_.data(); }
+
+ private:
+  mutable int changes_;
+  int value_ = 0;
+  std::vector<std::byte> slot_ = std::vector<std::byte>(staged_shape.vectors_bytes());
+};
+
+}  // namespace
+
+TEST_CASE("above staleness 0 a payload that changes is copied again, three times at most") {
+  using enum Arrival::State;
+  for (const int changes : {0, 1, 2, 3, 7}) {
+    auto host = std::make_unique<ChangingExchange>(changes);
+    const std::byte* slot = host->slot();
+    const auto exchange = staged_exchange(
+        std::move(host), {.shape = staged_shape, .work = std::make_shared<PlainWork>()});
+    const std::vector<Arrival> arrivals = exchange->fetch(4);
+    INFO(changes << " changes");
+    CHECK(arrivals[0].state == (changes < 3 ? present : torn));
+    CHECK(arrivals[1].state == suspect);
+    CHECK(arrivals[0].round == 4);
+    CHECK(arrivals[0].payload.data != slot);
+    CHECK(exchange->is_intact(arrivals[0]));
+    if (changes < 3) CHECK(arrivals[0].payload.data[0] == static_cast<std::byte>(changes + 1));
+  }
 }

@@ -56,12 +56,24 @@ struct QueuedCase {
   Tells tells = Tells::queue;
   bool heals = false;
   std::optional<Accelerator::Order> forgets{};
+  bool is_counted = false;
 };
 
 struct QueuedRun {
   std::vector<std::vector<float>> values;  ///< by worker, after its last round
   DeviceCounts counts;                     ///< of worker 0, at its end
 };
+
+/// Above staleness 0 in turn. `flushes`: all then read the same, which needs looks at the others.
+void end_queued(Worker& worker, const Group& group, const DeviceSetting& setting,
+                const StepOptions& step, bool flushes = true) {
+  if (setting.staleness == 0) return worker.end_round(step);
+  if (flushes) return end_in_turn(worker, group, step);
+  for (int turn = 0; turn < group.size(); ++turn) {
+    if (turn == group.rank()) worker.end_round(step);
+    group.barrier(Deadline(Seconds(30)), "a worker's turn");
+  }
+}
 
 QueuedRun queued_run(const QueuedCase& of, int workers, int rounds, std::uint64_t seed) {
   QueuedRun found;
@@ -81,7 +93,7 @@ QueuedRun queued_run(const QueuedCase& of, int workers, int rounds, std::uint64_
       for (int round = 0; round < rounds; ++round) {
         worker.begin_round();
         model.step(round, rank);
-        worker.end_round(step);
+        end_queued(worker, group, of.setting, step, !of.is_counted);
       }
       found.values[static_cast<std::size_t>(rank)] = model.values();
     }
@@ -99,7 +111,7 @@ std::vector<std::vector<float>> queued_on_host(const DeviceSetting& setting, int
     for (int round = 0; round < device_round_count; ++round) {
       worker.begin_round();
       model.step(round, group.rank());
-      worker.end_round({.learning_rate = 0.1});
+      end_queued(worker, group, setting, {.learning_rate = 0.1});
     }
     found[static_cast<std::size_t>(group.rank())] = model.values();
   });
@@ -107,7 +119,8 @@ std::vector<std::vector<float>> queued_on_host(const DeviceSetting& setting, int
 }
 
 /// Of one round of worker 0, in the middle of training.
-DeviceCounts counts_of_a_round(const QueuedCase& of) {
+DeviceCounts counts_of_a_round(QueuedCase of) {
+  of.is_counted = true;
   constexpr int fewer = 6, more = 7;
   return queued_run(of, 2, more, 0).counts - queued_run(of, 2, fewer, 0).counts;
 }
@@ -129,7 +142,10 @@ TEST_CASE("a round follows a step that was only enqueued, in every order the dev
   const int workers = GENERATE(1, 2, 3);
   for (const DeviceSetting& setting : std::vector<DeviceSetting>{{"awc"},
                                                                  {"awc", {}, "bf16"},
+                                                                 {"awc", {}, "identity", 1},
+                                                                 {"awc", {}, "bf16", 1},
                                                                  {"atc"},
+                                                                 {"atc", {}, "identity", 1},
                                                                  {"gradient_tracking"},
                                                                  {"gossip_pga", {{"period", "3"}}},
                                                                  {"local", {{"period", "2"}}}}) {
@@ -190,6 +206,13 @@ TEST_CASE("what a round asks of a device") {
   check({"awc, bf16", bf16, mapped},
         C{.launches = 2, .copies = 1, .host_bytes = short_model, .waits_beside = 3, .orders = 2});
   check({"awc, staged", awc, staged},
+        C{.launches = 1, .copies = 2, .host_bytes = 2 * model, .waits_beside = 4, .orders = 2});
+  const DeviceSetting awc1{"awc", {}, "identity", 1}, atc1{"atc", {}, "identity", 1};
+  check({"awc, staleness 1", awc1, mapped},
+        C{.launches = 1, .copies = 1, .waits_beside = 3, .orders = 2});
+  check({"atc, staleness 1", atc1, mapped},
+        C{.launches = 2, .copies = 1, .waits_beside = 3, .orders = 2});
+  check({"awc, staged, staleness 1", awc1, staged},
         C{.launches = 1, .copies = 2, .host_bytes = 2 * model, .waits_beside = 4, .orders = 2});
 }
 

@@ -21,6 +21,7 @@ struct AverageLaunch {
   const T* factors;
   int degree;
   combine::RunTable table;
+  bool sums_first = false;  ///< the sum is made before it is added, as of buffers
 };
 
 /// x + Σ_j factors[j] · (values[j] - m) as in mixing::average(): m is the worker's own message, x
@@ -33,6 +34,7 @@ struct AverageElements {
   const Stored* values[Capacity];
   T factors[Capacity];
   int degree;
+  bool sums_first;
   bool aligned;  ///< messages, to 16 bytes
 
   template <int Width>
@@ -46,14 +48,14 @@ struct AverageElements {
   FAST_HOST_DEVICE void at(const combine::ElementRun& run, std::size_t e) const {
     T* const current = static_cast<T*>(run.current);
     const std::size_t place = run.slot_bytes / sizeof(Stored) + e;
-    const bool is_buffer = run.is_buffer != 0;
+    const bool is_buffer = run.is_buffer != 0, apart = is_buffer || sums_first;
     T m[Width], x[Width], sum[Width], value[Degree > 0 ? Degree : 1][Width];
     load(own + place, m);
     if (current != nullptr) load(current + e, x);
     for (int j = 0; j < Degree; ++j) load(values[j] + place, value[j]);
     for (int i = 0; i < Width && current == nullptr; ++i) x[i] = m[i];
     for (int i = 0; i < Width; ++i) {
-      sum[i] = is_buffer ? T{0} : x[i];
+      sum[i] = apart ? T{0} : x[i];
       m[i] = is_buffer ? x[i] : m[i];
     }
     const int end = Degree > 0 ? Degree : degree;
@@ -62,7 +64,7 @@ struct AverageElements {
       if (Degree == 0) load(values[j] + place, of);
       for (int i = 0; i < Width; ++i) sum[i] = fused(factors[j], of[i] - m[i], sum[i]);
     }
-    for (int i = 0; i < Width; ++i) x[i] = is_buffer ? x[i] + sum[i] : sum[i];
+    for (int i = 0; i < Width; ++i) x[i] = apart ? x[i] + sum[i] : sum[i];
     if (current != nullptr) store(x, current + e);
     store(x, next + place);
   }
@@ -75,8 +77,9 @@ inline bool is_aligned(const void* memory) {
 template <int Degree, int Capacity, class T, class Stored>
 AverageElements<T, Stored, Degree, Capacity> average_elements(
     const AverageLaunch<T, Stored>& work) {
-  AverageElements<T, Stored, Degree, Capacity> elements{
-      work.next, work.own, {}, {}, work.degree, is_aligned(work.next) && is_aligned(work.own)};
+  const bool aligned = is_aligned(work.next) && is_aligned(work.own);
+  AverageElements<T, Stored, Degree, Capacity> elements{work.next,   work.own,        {},     {},
+                                                        work.degree, work.sums_first, aligned};
   for (int j = 0; j < work.degree; ++j) {
     elements.values[j] = work.values[j];
     elements.factors[j] = work.factors[j];

@@ -189,9 +189,9 @@ void launch_average_elements(const combine::ElementWork& work, const Launch& lau
       values.push_back(reinterpret_cast<const Slot*>(source));
     }
     const std::vector<T> factors(work.weights.begin(), work.weights.end());
-    launch(AverageLaunch<T, Slot>{reinterpret_cast<Slot*>(work.next),
-                                  reinterpret_cast<const Slot*>(work.own), values.data(),
-                                  factors.data(), static_cast<int>(values.size()), work.table});
+    launch(AverageLaunch<T, Slot>{
+        reinterpret_cast<Slot*>(work.next), reinterpret_cast<const Slot*>(work.own), values.data(),
+        factors.data(), static_cast<int>(values.size()), work.table, work.sums_first});
   });
 }
 

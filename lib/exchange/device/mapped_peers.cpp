@@ -66,7 +66,7 @@ class MappedPeers final : public Peers {
 }  // namespace
 
 bool stays_on_devices(const Staging& staging) {
-  return staging.exact && staging.region.mapped && staging.shape.weights_bytes == 0;
+  return staging.region.mapped && staging.shape.weights_bytes == 0;
 }
 
 std::shared_ptr<Peers> mapped_peers(std::shared_ptr<Peers> host, const Staging& staging) {

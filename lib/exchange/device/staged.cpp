@@ -4,6 +4,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -20,6 +21,7 @@ using exchange::HostPins;
 using exchange::ImageLayout;
 using exchange::StampedReads;
 
+constexpr int most_passes = 3;         ///< over payloads that change while they are copied
 constexpr std::int64_t no_round = -1;  ///< of publications that are no neighbor's message
 
 const std::byte* bytes_of(const std::uint64_t& value) {
@@ -66,6 +68,24 @@ class Transfers {
           images_.payload<const std::byte, const double>(image, arrival.payload.scalars);
     }
     if (copies) copies_->settle();
+  }
+
+  /// The arrival with a payload of this worker's own, when copies() has settled.
+  Arrival pulled(const Arrival& arrival) {
+    if (!is_present(arrival)) return arrival;
+    Arrival pulled = arrival;
+    const std::byte* image = mapped(arrival);
+    if (image == nullptr) {
+      staged(arrival);
+    } else {
+      copy_vectors(images_.payload<std::byte, double>(room_for(arrival.worker).get(), nullptr),
+                   images_.payload<const std::byte, const double>(image, nullptr));
+    }
+    std::vector<double>& scalars = scalars_[arrival.worker];
+    scalars.assign(arrival.payload.scalars, arrival.payload.scalars + shape().scalars);
+    pulled.payload = images_.payload<const std::byte, const double>(room_for(arrival.worker).get(),
+                                                                    scalars.data());
+    return pulled;
   }
 
   DeviceWork& copies() const { return *copies_; }
@@ -115,6 +135,7 @@ class Transfers {
   DeviceRegion region_;
   std::optional<StampedReads>& reads_;
   std::map<int, std::shared_ptr<std::byte>> sources_;  ///< images, by worker
+  std::map<int, std::vector<double>> scalars_;         ///< of these, where they are copies
 };
 
 /// The caller's thread does the device's part. Waits for other workers or for copies, and all calls
@@ -187,9 +208,9 @@ class StagedExchange final : public Exchange {
     begun_ = std::make_shared<Fetch>();
     begun_->round = round;
     begun_->number = executor_->submit([this, fetch = begun_] {
-      fetch->arrivals = host_->fetch(fetch->round);
+      fetch->arrivals = exact_ ? host_->fetch(fetch->round) : pull(fetch->round);
       if (is_overtaken_) give_up(fetch->arrivals);
-      transfers_.upload(fetch->arrivals);
+      if (exact_) transfers_.upload(fetch->arrivals);
     });
   }
 
@@ -201,13 +222,8 @@ class StagedExchange final : public Exchange {
     return std::move(fetch->arrivals);
   }
 
-  bool is_intact(const Arrival& arrival) const override {
-    if (exact_) return true;  // complete() looks, when the device has read
-    work_->settle();
-    const auto intact = std::make_shared<bool>(false);  // the task may outlive an interrupted wait
-    executor_->run([this, intact, arrival] { *intact = host_->is_intact(arrival); });
-    return *intact;
-  }
+  /// Above staleness 0, fetch() has looked. Else complete() looks, when the device has read.
+  bool is_intact(const Arrival& /*arrival*/) const override { return true; }
 
   void complete(std::int64_t rounds) override {
     sent_ =
@@ -231,6 +247,22 @@ class StagedExchange final : public Exchange {
   }
   Payload own(std::uint64_t sequence, const double* scalars) const {
     return images_.payload<const std::byte, const double>(image(sequence), scalars);
+  }
+
+  /// Above staleness 0, writers do not wait: what was copied is looked at, and copied again.
+  std::vector<Arrival> pull(std::int64_t round) {
+    std::vector<Arrival> found = host_->fetch(round), pulled(found.size());
+    std::vector<std::size_t> torn(found.size());
+    std::iota(torn.begin(), torn.end(), std::size_t{0});
+    for (int pass = 1; pass <= most_passes && !torn.empty(); ++pass) {
+      const auto newer = pass > 1 ? host_->fetch(round) : found;
+      for (const std::size_t k : torn) pulled[k] = transfers_.pulled(found[k] = newer[k]);
+      transfers_.copies().settle();
+      std::erase_if(
+          torn, [&](std::size_t k) { return !is_present(found[k]) || host_->is_intact(found[k]); });
+    }
+    for (const std::size_t k : torn) pulled[k].state = Arrival::State::torn;
+    return pulled;
   }
 
   bool are_intact(const std::vector<Arrival>& read) const {

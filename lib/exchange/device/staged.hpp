@@ -83,16 +83,18 @@ struct Staging {
 /// - publish(), complete() and begin_fetch() return immediately: a background thread waits for the
 ///   device and for the other workers, and copies, on a queue beside `work`.
 /// - At staleness 0, is_intact() does not wait for the device. If a neighbor has gone on without
-/// this
-///   worker while its payload was read, the publication made of it is no neighbor's message, and
-///   all arrivals of the next fetch() are torn.
+///   this worker while its payload was read, the publication made of it is no neighbor's message,
+///   and all arrivals of the next fetch() are torn.
+/// - Above staleness 0, the background thread copies all payloads, also mapped ones, to memory of
+///   this worker, and looks whether they are whole. One that has changed during three copies is
+///   torn.
 std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, Staging staging);
 /// The shape of the host's payloads, if vector 0 is the weights or the weights are beside it.
 PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region);
 std::size_t staged_bytes(const PayloadShape& shape);
 
-/// True if messages are not copied to the host: at staleness 0, if every worker loads from all
-/// parts and vector 0 is the weights.
+/// True if messages are not copied to the host: every worker loads from all parts, and vector 0 is
+/// the weights.
 bool stays_on_devices(const Staging& staging);
 /// Peers whose weights are read where they are, for that case. `host` are those of the host's link.
 std::shared_ptr<Peers> mapped_peers(std::shared_ptr<Peers> host, const Staging& staging);
