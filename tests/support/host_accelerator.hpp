@@ -78,6 +78,11 @@ class HostDevice {
     const std::lock_guard lock(mutex_);
     for (std::byte* part : parts) regions_.push_back({part, part_bytes});
   }
+  /// Bytes that were allocated, those of regions apart.
+  std::size_t used() const {
+    const std::lock_guard lock(mutex_);
+    return used_;
+  }
   DeviceCounts counts() const {
     const std::lock_guard lock(mutex_);
     return counts_;

@@ -4,6 +4,7 @@
 
 #include <fast/core/error.hpp>
 
+#include "exchange/device/image.hpp"
 #include "support/catch.hpp"
 #include "support/host_accelerator.hpp"
 #include "worker/device_rounds.hpp"
@@ -250,4 +251,31 @@ TEST_CASE("a mean model is read from the devices while training goes on") {
     CHECK(means[1] == means[0]);
     CHECK(means[2] == means[0]);
   }
+}
+
+TEST_CASE("what a worker takes of a device's memory") {
+  // Beside the program's three tensors, and tables of some hundred bytes; in images of messages.
+  const auto images = [](const DeviceSetting& setting, const Sharing& sharing) {
+    const exchange::ImageLayout image({queued_bytes(4), 1, 0});
+    std::size_t taken = 0;
+    local::run(2, [&](const Group& group) {
+      const auto device = std::make_shared<HostAccelerator>(sharing);
+      QueuedModel model(group.rank(), device);
+      const std::size_t before = device->simulated().used();
+      {
+        Worker worker(group, device_topology(setting.algorithm, 2), model.views(),
+                      device_options(setting, device, {}));
+        for (int round = 0; round < 3; ++round) worker.step([] {});
+      }
+      if (group.rank() == 0) taken = device->simulated().used() - before;
+    });
+    CHECK(taken % image.image_bytes() < 1000);
+    return taken / image.image_bytes();
+  };
+  const DeviceSetting awc{"awc"}, awc1{"awc", {}, "identity", 1}, atc1{"atc", {}, "identity", 1};
+  CHECK(images(awc, mapped) == 0);  // the region has three
+  CHECK(images(awc, Sharing{}) == 3 + 1);
+  CHECK(images(awc1, mapped) == 1);
+  CHECK(images(awc1, Sharing{}) == 3 + 1);
+  CHECK(images(atc1, mapped) == 1);
 }
