@@ -102,9 +102,9 @@ void DeviceMixer::run(const Pass& pass) {
   if (pass.next != nullptr) ++messages_;
   const bool starts = pass.kind == Pass::Kind::start;
   if (starts) algorithm_->apply(algorithm::Sweep::start, algorithm::Block<float>{});
-  if (pass.kind == Pass::Kind::gather && gathered_.empty()) {
-    for (int k = 0; k < traits().messages.vectors; ++k) gathered_.push_back(kept());
-  }
+  require(
+      pass.kind != Pass::Kind::gather, ErrorKind::internal,
+      "DeviceMixer: a sweep that gathers; messages on devices do not change while they are read");
   for (const Runs& runs : runs_) {
     if (!starts || runs.parameters.count > 0) accelerator_->run(work_for(pass, runs));
   }
@@ -134,9 +134,6 @@ void DeviceMixer::add_pulls(ElementWork& work, const Pass& pass) const {
   const bool looks_at_own = work.pulls || traits().messages.own != algorithm::Own::unused;
   if (looks_at_own) work.own = pass.own.data;
   work.stride_bytes = pass.own.stride_bytes;
-  if (pass.gathered || pass.kind == Pass::Kind::gather) {
-    for (std::size_t k = 0; k < gathered_.size(); ++k) work.gathered[k] = gathered_[k].get();
-  }
   if (near == nullptr) return;
   require(near->payloads.size() <= max_element_sources, ErrorKind::argument,
           "Worker: {} neighbors of a worker whose tensors are on a device, at most {} are read "

@@ -54,7 +54,6 @@ class DeviceMixer final : public Mixer {
   std::vector<Runs> runs_;
   Memory not_finite_;  ///< what has_finite_weights() finds
   std::vector<Memory> state_;
-  std::vector<Memory> gathered_;       ///< pulls, by payload vector
   std::vector<AlignedBuffer> images_;  ///< of state_, for checkpoints
 };
 

@@ -50,10 +50,8 @@ struct ElementWork {
   bool sums_first = false;                ///< of `average`: the sum is made before it is added
   std::vector<const std::byte*> sources;  ///< vector 0 of each neighbor's message
   std::vector<double> weights;
-  const std::byte* own = nullptr;  ///< vector 0 of the worker's own message
-  std::size_t stride_bytes = 0;    ///< from one vector of a message to the next
-  std::byte* gathered[algorithm::max_payload_vectors] =
-      {};                               ///< where pulls are kept: written by `pulls`, else read
+  const std::byte* own = nullptr;       ///< vector 0 of the worker's own message
+  std::size_t stride_bytes = 0;         ///< from one vector of a message to the next
   bool combines = false;                ///< the rule's combine()
   std::byte* next = nullptr;            ///< publish() fills vector 0 and on
   std::byte* next_weights = nullptr;    ///< the model is copied there

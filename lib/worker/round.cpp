@@ -129,8 +129,7 @@ class AveragingCombiner final : public Combiner {
 };
 
 /// Other rules at staleness 0: published slots do not change before this worker has completed the
-/// round. And rules that only average, over the memory of a device: what they read above staleness
-/// 0 are copies.
+/// round. And all rules over the memory of a device: what they read above staleness 0 are copies.
 class ExactCombiner final : public Combiner {
  public:
   explicit ExactCombiner(const Context& context) : Combiner(context) {}
@@ -156,8 +155,8 @@ class ExactCombiner final : public Combiner {
   }
 };
 
-/// Other rules above staleness 0: a slot may be written to while it is read. What was read is
-/// checked, and read again, at most three times, before it is used.
+/// Other rules over host memory above staleness 0: a slot may be written to while it is read. What
+/// was read is checked, and read again, at most three times, before it is used.
 class OptimisticCombiner final : public Combiner {
  public:
   explicit OptimisticCombiner(const Context& context) : Combiner(context) {}
@@ -220,10 +219,10 @@ MutablePayload Combiner::acquire() {
 }
 
 std::unique_ptr<Combiner> make_combiner(const Context& context) {
-  const bool averages = context.setting.traits.plain_average;
-  if (averages && !context.options().accelerator)
+  const bool on_device = context.options().accelerator != nullptr;
+  if (context.setting.traits.plain_average && !on_device)
     return std::make_unique<AveragingCombiner>(context);
-  if (averages || context.setting.exact()) return std::make_unique<ExactCombiner>(context);
+  if (on_device || context.setting.exact()) return std::make_unique<ExactCombiner>(context);
   return std::make_unique<OptimisticCombiner>(context);
 }
 

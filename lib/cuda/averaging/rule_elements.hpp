@@ -11,8 +11,8 @@
 
 namespace fast::cuda {
 
-/// `state`, `gathered` and `next_weights` are laid out as the model; `own`, `next` and `sources`
-/// are where messages begin.
+/// `state` and `next_weights` are laid out as the model; `own`, `next` and `sources` are where
+/// messages begin.
 template <class T, class Slot, class Rule>
 struct RuleElements {
   static constexpr int capacity = combine::max_element_sources;
@@ -28,7 +28,6 @@ struct RuleElements {
   Slot* next;
   T* next_weights;
   T* state[most_states];
-  T* gathered[most_vectors];
   const Slot* sources[capacity];
   T weights[capacity];
 
@@ -78,8 +77,6 @@ struct RuleElements {
       if (k >= (is_buffer ? 1 : vectors)) continue;
       if (own != nullptr && !is_buffer) convert(*message_at(own, k, place), message[k]);
       if (pulls) pull[k] = pull_towards(k, place, is_buffer ? x : message[k], unit && !is_buffer);
-      if (pulls && gathered[k] != nullptr) gathered[k][kept] = pull[k];
-      if (!pulls && gathered[k] != nullptr) pull[k] = gathered[k][kept];
     }
     if constexpr (requires { its.start(one); }) {
       if (starts) its.start(one);
@@ -114,13 +111,9 @@ RuleElements<T, Slot, Rule> rule_elements(const combine::ElementWork& work, cons
                                        reinterpret_cast<T*>(work.next_weights),
                                        {},
                                        {},
-                                       {},
                                        {}};
   for (int s = 0; s < algorithm::max_state_vectors; ++s) {
     elements.state[s] = reinterpret_cast<T*>(work.state[s]);
-  }
-  for (int k = 0; k < algorithm::max_payload_vectors; ++k) {
-    elements.gathered[k] = reinterpret_cast<T*>(work.gathered[k]);
   }
   for (std::size_t j = 0; j < work.sources.size(); ++j) {
     elements.sources[j] = reinterpret_cast<const Slot*>(work.sources[j]);
