@@ -2,7 +2,10 @@
 // the device may do it in, and what a round asks of the device.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fast/core/error.hpp>
+#include <limits>
 
 #include "exchange/device/image.hpp"
 #include "support/catch.hpp"
@@ -35,6 +38,12 @@ class QueuedModel {
         for (std::size_t e = 0; e < view.element_count(); ++e)
           values[e] -= static_cast<float>(0.1 * (static_cast<double>(values[e]) - rng.normal()));
       }
+    });
+  }
+  /// A step whose result is not finite.
+  void spoil() {
+    queue_->enqueue([views = views()] {
+      static_cast<float*>(views[1].data)[5] = std::numeric_limits<float>::quiet_NaN();
     });
   }
   std::vector<float> values() {
@@ -250,6 +259,32 @@ TEST_CASE("a mean model is read from the devices while training goes on") {
     }
     CHECK(means[1] == means[0]);
     CHECK(means[2] == means[0]);
+  }
+}
+
+TEST_CASE("a value that a step has only been asked for, and that is not finite, is healed") {
+  for (const std::uint64_t seed : {0, 1, 2, 3}) {
+    std::vector<std::vector<float>> values(3);
+    local::run(3, [&](const Group& group) {
+      const auto rank = static_cast<std::size_t>(group.rank());
+      const auto device =
+          std::make_shared<HostAccelerator>(mapped, 4 << 20, seed == 0 ? 0 : mix_seed(seed, rank));
+      QueuedModel model(group.rank(), device);
+      WorkerOptions options = device_options({"awc"}, device, {});
+      options.not_finite = NotFinite::heal;
+      Worker worker(group, stencil::ring(), model.views(), options);
+      for (int round = 0; round < 6; ++round) {
+        worker.begin_round();
+        model.step(round, group.rank());
+        if (round == 3 && rank == 1) model.spoil();
+        worker.end_round({.learning_rate = 0.1, .queue = model.queue()});
+      }
+      values[rank] = model.values();
+    });
+    INFO("seed " << seed);
+    for (const auto& of_worker : values) {
+      CHECK(std::ranges::all_of(of_worker, [](float value) { return std::isfinite(value); }));
+    }
   }
 }
 
