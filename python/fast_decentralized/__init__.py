@@ -18,6 +18,7 @@ from ._core import (ArgumentError, Block, DataError, DeadlineError, Departures, 
 from ._core import version as __version__
 from .launch import spawn
 from .observers import Observer
+from .replica_ranks import Replicas, replicas
 from .rules import Rule
 from .runtime import local_rank, rank, size, with_spares, world
 from .stops import on_stop
@@ -25,5 +26,5 @@ from .worker import Worker, options
 
 __all__ = ["ArgumentError", "Block", "DataError", "DeadlineError", "Departures", "Error", "Group", "InternalError",
            "MessageEvent", "MismatchError", "MpiError", "NumericError", "Observer", "PeerEvent", "PeerFailedError",
-           "PhaseEvent", "ResourceError", "Rule", "ScalarEvent", "TopologyError", "Worker", "WorkerStats", "local", "local_rank",
-           "observe", "on_stop", "options", "rank", "size", "spawn", "topologies", "with_spares", "world", "__version__"]
+           "PhaseEvent", "Replicas", "ResourceError", "Rule", "ScalarEvent", "TopologyError", "Worker", "WorkerStats", "local", "local_rank",
+           "observe", "on_stop", "options", "rank", "replicas", "size", "spawn", "topologies", "with_spares", "world", "__version__"]

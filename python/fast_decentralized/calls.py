@@ -7,6 +7,7 @@ from typing import Any, Callable
 from . import _core, memory, models, runtime, topologies
 from .hooks import Hooks
 from .observe import Ready
+from .replica_ranks import Replicas
 
 CoreWorker = _core.Worker  # the class below has a member _core
 NO_MORE_ROUNDS = 2**63 - 1  # of a worker that has left, and of a spare that was not needed
@@ -24,6 +25,7 @@ class Calls:
     _model: models.Replica
     _hooks: Hooks
     _place: int  # in the group
+    _replicas: Replicas | None = None
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
@@ -103,11 +105,12 @@ class Calls:
         return core
 
     def _abandon(self, error: BaseException | None) -> bool:
+        is_first = self._replicas is None or self._replicas.note_failure(error)
         self._failed = True
         ready, self._ready = self._ready, []
         for observer in ready:
             observer.fail("abandoned" if error is None else f"{type(error).__name__}: {error}")
-        return self._core.abandon() if self._core is not None else True
+        return (self._core.abandon() if self._core is not None else True) and is_first
 
     def _fail(self, error: BaseException) -> None:
         """Announces the failure. An error that follows from another worker's becomes PeerFailedError."""

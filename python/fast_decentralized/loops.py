@@ -120,13 +120,18 @@ def set_rendezvous() -> None:
     names = gather(socket.gethostname())
     place = None
     if runtime.rank() == 0:
-        address = "127.0.0.1" if on_one_host else _address_for(names[1:]) or names[0]
+        address = "127.0.0.1" if on_one_host else address_for(names[1:]) or names[0]
         with socket.socket() as probe:
             probe.bind(("", 0))
             place = address, str(probe.getsockname()[1])
     os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = broadcast(place)
-    # Else gloo resolves the host's name, which may take long, and which Debian makes 127.0.1.1.
-    interface = "lo" if on_one_host else _interface_of(_source_towards(os.environ["MASTER_ADDR"]))
+    set_interface(os.environ["MASTER_ADDR"], on_one_host)
+
+
+def set_interface(address: str, on_one_host: bool) -> None:
+    """By which gloo reaches that address. Else it resolves the host's name, which may take long, and which Debian makes
+    127.0.1.1."""
+    interface = "lo" if on_one_host else _interface_of(_source_towards(address))
     if interface:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
 
@@ -142,7 +147,7 @@ def set_gpu() -> None:
         os.environ.setdefault("LOCAL_RANK", str(runtime.local_rank() % torch.cuda.device_count()))
 
 
-def _address_for(hosts: list[str]) -> str | None:
+def address_for(hosts: list[str]) -> str | None:
     """Of this host, as others reach it: the source of a route to one of them. None: no such route is known."""
     own = socket.gethostname()
     found = (_source_towards(host) for host in dict.fromkeys(hosts) if host != own)
@@ -201,6 +206,9 @@ class Loop:
         self._learning_rate = 0.0  # of the last round
         self._first_meeting = next(_meetings)
         self._tell(self._first_meeting)
+        if options.get("replicas") is not None:
+            raise _core.ArgumentError("replicas: Lightning, Accelerate and Transformers have one rank for each replica here; "
+                                      "use fast.Worker(replicas=...) in a loop of your own")
         self._waits = options.get("staleness", 0) not in ("inf", float("inf"))
         self.worker = Worker(module, topology, **options)
         self._own: dict[str, Any] | None = None  # this worker's weights while the module has the mean

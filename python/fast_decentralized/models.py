@@ -6,8 +6,8 @@ import sys
 from typing import Any, Callable, Iterable, Iterator
 
 from . import _core
-from .tensors import (EMPTY, INTEGERS, Tensor, bytes_of, flat_start_of, have_the_same_form, order_of_memory, place_of,
-                      tensor_of, why_it_stays)
+from .tensors import (EMPTY, INTEGERS, Tensor, bytes_of, flat_start_of, have_the_same_form, is_dtensor, is_sharded, local_of,
+                      order_of_memory, place_of, tensor_of, why_it_stays, with_local)
 
 Chosen = Callable[[str, Any], bool]
 
@@ -84,6 +84,9 @@ class Replica:
     def has_changed(self) -> None:
         """The library has written to the tensors."""
 
+    def spread(self) -> None:
+        """Collective in a replica of several ranks: its copies of a tensor become that of the rank that averages it."""
+
     def memory(self) -> dict[int, str]:
         """The addresses that the library writes to, with the tensors' names."""
         return {}
@@ -92,6 +95,8 @@ class Replica:
 def replica_of(model: Any, buffers: set[str], chosen: Chosen | None) -> Replica:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
+        _refuse_shards([*model.named_parameters(), *model.named_buffers()])
+        require_whole_parameters(model)
         return TorchReplica(model, chosen)
     jax = sys.modules.get("jax")
     if jax is not None and any(isinstance(leaf, jax.Array) for leaf in jax.tree_util.tree_leaves(model)):
@@ -99,9 +104,34 @@ def replica_of(model: Any, buffers: set[str], chosen: Chosen | None) -> Replica:
 
         return JaxReplica(model, buffers, chosen)
     if isinstance(model, dict):
+        _refuse_shards(_flat(model, ""))
         return ArrayReplica(model, buffers, chosen)
     raise _core.ArgumentError(f"Worker: the model is a {type(model).__name__}; give a torch.nn.Module, a pytree of JAX "
                               "arrays or a dict of arrays")
+
+
+def _refuse_shards(named: Iterable[tuple[str, Any]]) -> None:
+    """They have equal names and shapes on all ranks, as the weights of whole models have, and are not to be averaged."""
+    for name, tensor in named:
+        if is_sharded(tensor):
+            placements = ", ".join(map(str, tensor.placements))
+            raise _core.ArgumentError(f"Worker: tensor \"{name}\" is a DTensor with {placements} on {tensor.device_mesh.size()} ranks: "
+                                      "each has another part, so their average is nothing; make replicas of several ranks by "
+                                      "replicas = fast.replicas(shards=...), shard on replicas.mesh, and give the Worker "
+                                      "replicas=replicas")
+
+
+def require_whole_parameters(model: Any) -> None:
+    """Raises ArgumentError for modules whose parameters are parts that nothing tells from whole ones."""
+    for name, module in model.named_modules():
+        if any(kind.__name__ == "FullyShardedDataParallel" for kind in type(module).__mro__):
+            raise _core.ArgumentError(f"Worker: module \"{name}\" is a FullyShardedDataParallel (FSDP1), whose flat parameters do not "
+                                      "say which parts of which weights they are; use torch.distributed.fsdp.fully_shard "
+                                      "(FSDP2) with fast.replicas()")
+    for name, tensor in model.named_parameters():
+        if hasattr(tensor, "ds_id"):
+            raise _core.ArgumentError(f"Worker: parameter \"{name}\" is a part of DeepSpeed's ZeRO stage 3; use fully_shard (FSDP2) "
+                                      "with fast.replicas(), or a lower stage")
 
 
 class InPlaceReplica(Replica):
@@ -122,7 +152,7 @@ class InPlaceReplica(Replica):
         self._places: dict[str, tuple[int, int]] = {}  # of these, without _left
         self._left: dict[str, Tensor] = {}  # in place of buffers that have another shape or type now
         self._apart = {name: why for name, array, is_buffer in self._chosen_ones()
-                       if (why := why_it_stays(array, is_buffer, self._is_trained(array, is_buffer))) is not None}
+                       if (why := why_it_stays(local_of(array), is_buffer, self._is_trained(array, is_buffer))) is not None}
         self._note_places()
         self._require_some()
         self.notices += [("info", f"Worker: \"{name}\" stays with its worker: it {why}") for name, why in self._apart.items()
@@ -197,7 +227,7 @@ class InPlaceReplica(Replica):
 
     def _found(self) -> dict[str, tuple[Any, bool]]:
         """The arrays that are averaged, and whether these are buffers."""
-        return {name: (array, is_buffer) for name, array, is_buffer in self._chosen_ones() if name not in self._apart}
+        return {name: (local_of(array), is_buffer) for name, array, is_buffer in self._chosen_ones() if name not in self._apart}
 
     def _chosen_ones(self) -> Iterator[tuple[str, Any, bool]]:
         """A choice holds until choose_again(): programs that train parts in turn set requires_grad in each step."""
@@ -256,6 +286,8 @@ class TorchReplica(InPlaceReplica):
         copies: dict[Any, Any] = {}
 
         def copied(tensor: Any) -> Any:  # tied tensors stay tied, also those of another shape
+            if is_dtensor(tensor):
+                return with_local(tensor, copied(local_of(tensor)))
             plain = tensor.detach()
             if plain.is_conj():  # a clone has no such view of its memory
                 return copied(plain.conj()).conj()
@@ -269,12 +301,16 @@ class TorchReplica(InPlaceReplica):
         tensors = {name: tensor_of(name, copied(tensor), buffer) for name, (tensor, buffer) in self._found().items()}
         state = {name: copied(tensor) if hasattr(tensor, "data_ptr") else tensor
                  for name, tensor in self._model.state_dict().items()}
-        return lambda: state, [*self._in_order(tensors, _copies(self._left)).values()]
+        return lambda: self._whole(state, copied), [*self._in_order(tensors, _copies(self._left)).values()]
+
+    def _whole(self, state: dict[str, Any], copied: Callable[[Any], Any]) -> dict[str, Any]:
+        """When the copies are filled of the tensors that take part."""
+        return state
 
     def frozen(self, chosen: Chosen | None) -> list[Tensor]:
         taking_part = {address for address, _ in self._places.values()}
-        found = [bytes_of(name, tensor) for name, tensor in self._resting()
-                 if (chosen is None or chosen(name, tensor)) and place_of(tensor)[0] not in taking_part]
+        found = [bytes_of(name, local_of(tensor)) for name, tensor in self._resting()
+                 if (chosen is None or chosen(name, tensor)) and place_of(local_of(tensor))[0] not in taking_part]
         return [one for one in found if one is not None]
 
     def has_another_choice(self) -> bool:
@@ -339,13 +375,14 @@ class _Members:
     KINDS = ("_parameters", "_buffers", "_modules")
     AT_ONCE = 512  # tensors whose memory is looked at in a round; those of larger models in turn
 
-    def __init__(self, parts: list[dict[str, Any]], tensors: list[Any], resting: list[Any]) -> None:
+    def __init__(self, parts: list[dict[str, Any]], tensors: list[Any], resting: list[Any], dtensors: list[Any]) -> None:
         self._owners = [part for part in parts for _ in self.KINDS]
         self._kinds = [*self.KINDS] * len(parts)
         self._values = [list(owner[kind].values()) for owner, kind in zip(self._owners, self._kinds)]
         self._tensors, self._places = tensors, [place_of(tensor) for tensor in tensors]
         self._resting, self._count = resting, max(len(tensors), len(resting))
         self._first = 0
+        self._locals = [(tensor, local_of(tensor)) for tensor in dtensors]
 
     @classmethod
     def of(cls, module: Any, names: set[str], resting: list[Any]) -> _Members | None:
@@ -354,9 +391,11 @@ class _Members:
         if not all(isinstance(part.get(kind), dict) for part in parts for kind in cls.KINDS):
             return None
         named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        return cls(parts, [named[name] for name in names], resting)
+        return cls(parts, [local_of(named[name]) for name in names], resting, [one for one in named.values() if is_dtensor(one)])
 
     def are_the_same(self) -> bool:
+        if any(tensor._local_tensor is not local for tensor, local in self._locals):
+            return False
         first = self._first
         self._first = (first + self.AT_ONCE) % self._count if self._count > self.AT_ONCE else 0
         for tensor in self._resting[first:first + self.AT_ONCE]:
@@ -372,6 +411,7 @@ def lay_flat(model: Any) -> None:
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(model, torch.nn.Module):
         raise _core.ArgumentError(f"Worker: flat=True is for a module of PyTorch, a {type(model).__name__} was given; leave it out")
+    _refuse_shards(model.named_parameters())
     alone = {id(one) for part in model.modules() if hasattr(part, "flatten_parameters") for one in part.parameters()}
     blocks: dict[Any, dict[Any, list[Any]]] = {}
     for one in model.parameters():

@@ -37,6 +37,7 @@ _workers: dict[int, weakref.ref[Any]] = {}  # by the order in which they were ma
 _made = itertools.count()
 _groups: list[_core.Group] = []  # with spares
 _communicators: list[_core.Group] = []  # of mpi4py
+_before_leaving: list[Callable[[], None]] = []
 _lock = threading.Lock()
 _is_child = False  # of a process that had initialized MPI, or might have
 
@@ -398,6 +399,8 @@ def _leave() -> None:
     if not _stop_threads():
         return  # without MPI_Finalize, as its memory is in use; _end_with_status() ends the process
     _close_at_end()
+    for part in _before_leaving:
+        part()
     _give_up_changed_groups()
     _world = _apart = _board = None
     _communicators.clear()
@@ -430,6 +433,17 @@ def _end_at_once(error: BaseException) -> NoReturn:
     if status is None or isinstance(status, int):
         os._exit((status or 0) & 0xFF)
     os._exit(1)
+
+
+def before_leaving(part: Callable[[], None]) -> None:
+    """Calls it at the end of the program, when the workers have ended, and MPI has not."""
+    _before_leaving.append(part)
+
+
+def end_as_lost(status: int) -> NoReturn:
+    """At once, and from any thread. MPI is not finalized."""
+    _flush()
+    os._exit(status)
 
 
 def _close_at_end() -> None:

@@ -35,6 +35,11 @@ def on_stop(save: Callable[[Worker], Any] | None = None,
             _before[number] = before
 
 
+def are_wanted() -> bool:
+    """Whether this process has called on_stop()."""
+    return bool(_before)
+
+
 def _ask(number: int, frame: Any) -> None:
     """A handler from C, which Python does not know, is None."""
     _core.ask_to_stop()

@@ -14,6 +14,28 @@ PAIRS = ("complex32", "complex64", "complex128")  # averaged as pairs of real nu
 INTEGERS, EMPTY = "has integers", "has no elements"
 
 
+def is_dtensor(array: Any) -> bool:
+    """Of PyTorch: a tensor of which each of several ranks has a part, or a copy."""
+    return hasattr(array, "_local_tensor") and hasattr(array, "device_mesh")
+
+
+def local_of(array: Any) -> Any:
+    """The array itself, but of a DTensor the part that this rank has, in its place."""
+    return array._local_tensor if is_dtensor(array) else array
+
+
+def with_local(array: Any, local: Any) -> Any:
+    """As that DTensor, with another local tensor."""
+    return type(array).from_local(local, array.device_mesh, array.placements, run_check=False, shape=array.shape,
+                                  stride=array.stride())
+
+
+def is_sharded(array: Any) -> bool:
+    """Whether other ranks have other parts of it."""
+    return is_dtensor(array) and any(not placement.is_replicate() and array.device_mesh.size(side) > 1
+                                     for side, placement in enumerate(array.placements))
+
+
 def tensor_of(name: str, array: Any, is_buffer: bool) -> Tensor:
     """Without what keeps a framework from sharing memory."""
     _require_memory(name, array)

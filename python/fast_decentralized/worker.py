@@ -13,6 +13,7 @@ from .calls import NO_MORE_ROUNDS, Calls, is_end
 from .hooks import Hooks, WeakListener
 from .observe import Ready
 from .observers import require_known_methods
+from .replica_ranks import Replicas, require_parts_suffice
 from .rounds import OfRound, Round
 from .rules import Rule
 from .tensors import Tensor
@@ -40,6 +41,10 @@ class Worker(Calls):
     comm
         A communicator of mpi4py, over whose ranks the constructor is collective, or a Group. None: the threads
         of ``local.run``, or all ranks.
+    replicas
+        What ``fast.replicas()`` has made, if a replica has several ranks: the worker averages this rank's part of the
+        model with the same part of other replicas, ``rank`` is the number of the replica, and ``mean_model()`` is
+        collective within the replica.
     algorithm
         The rule that combines weights: a name, or a ``Rule``.
     buffers
@@ -71,7 +76,8 @@ class Worker(Calls):
     learning_rate = OfRound()
     _stops = _stop_requested = _has_stopped = False
 
-    def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, algorithm: str | Rule = "awc",
+    def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, replicas: Replicas | None = None,
+                 algorithm: str | Rule = "awc",
                  buffers: Iterable[str] = (), participates: Callable[..., bool] | None = None,
                  frozen: Callable[..., bool] | None = None, flat: bool = False, observer: Any = None,
                  allow_growth: bool | tuple[int, int] = False,
@@ -81,7 +87,9 @@ class Worker(Calls):
         super().__init__()
         self._has_ended = False
         is_group = runtime.is_group(comm)
-        group = runtime.group_of(comm if is_group else None)  # all ranks hear of what is no group
+        self._replicas = replicas if isinstance(replicas, Replicas) else None
+        # All ranks hear of what is no group.
+        group = runtime.group_of(comm if is_group else None) if self._replicas is None else self._replicas.across
         fault: Exception | None = None
         self._rule: Any = None
         self._values: dict[str, list[str]] = {}
@@ -90,14 +98,19 @@ class Worker(Calls):
             if not is_group:
                 raise _core.ArgumentError(f"Worker: comm is a {type(comm).__name__}; give a Group, a communicator of mpi4py "
                                           "or nothing")
+            if flat and replicas is not None:
+                raise _core.ArgumentError("Worker: flat=True with replicas: the parts of a model are laid out by fully_shard; leave it out")
             if flat:
                 models.lay_flat(model)
-            self._model = models.replica_of(model, set(buffers), models.chosen_by(participates))
+            self._model = self._replica_of(model, set(buffers), models.chosen_by(participates), comm, replicas)
             self._rule = topologies.topology(topology)
             if runtime.thread.group is not None:
                 memory.take(self, self._model.memory())
             self._model.settle()
             self._values = {name: texts_of(value) for name, value in options.items()}
+            self._values |= {} if isinstance(algorithm, Rule) else {"algorithm": [str(algorithm)]}
+            if self._replicas is not None:
+                require_parts_suffice(self._values, stops.are_wanted())
             observers = listed(observer)
             for one in observers:
                 require_known_methods(type(one))
@@ -109,12 +122,10 @@ class Worker(Calls):
             self._made_with = {**self._hooks.weak(), "observer": listeners}
             if isinstance(algorithm, Rule):
                 self._made_with["algorithm"] = algorithm._handle(self._hooks)
-            else:
-                self._values["algorithm"] = [str(algorithm)]
         except Exception as error:  # the other workers are to hear of it
             fault = error
         self._place, self._group = group.rank, group
-        core = self._make(fault)
+        core = self._make(fault) if self._replicas is None else self._make_in_parts(self._replicas, fault)
         runtime.remember(self)
         runtime.remember_group(group)
         self._model.has_started()
@@ -148,6 +159,42 @@ class Worker(Calls):
         except BaseException:  # of a signal handler
             self._has_ended = True
             raise
+
+    def _replica_of(self, model: Any, buffers: set[str], chosen: models.Chosen | None, comm: Any,
+                    replicas: Any) -> models.Replica:
+        if replicas is None:
+            return models.replica_of(model, buffers, chosen)
+        if self._replicas is None or comm is not None:
+            given = "comm, too" if comm is not None else f"a {type(replicas).__name__} as replicas"
+            raise _core.ArgumentError(f"Worker: {given} was given; give what fast.replicas() has returned, and no comm")
+        if not hasattr(model, "named_parameters"):
+            raise _core.ArgumentError(f"Worker: the model is a {type(model).__name__}; with replicas, a torch.nn.Module is required")
+        from .sharded_model import ShardedModel
+
+        return ShardedModel(model, chosen, self._replicas)
+
+    def _make_in_parts(self, replicas: Replicas, fault: Exception | None) -> _core.Worker:
+        """Collective over all ranks, each of which has a part of a replica."""
+        def check() -> None:
+            if fault is not None:
+                raise fault
+
+        def divide() -> None:
+            self._model.divide()
+            self._values["must_agree"] = ["\n".join([*self._values.get("must_agree", []), self._model.described()])]
+
+        self._core, self._has_ended = None, True
+        replicas.together(check)
+        replicas.together(divide)
+        try:
+            core = replicas.together(lambda: self._make(None))
+        except BaseException:
+            core, self._core = self._core, None
+            if core is not None:
+                core.abandon()
+            raise
+        self._has_ended = False
+        return core
 
     # A round -------------------------------------------------------------------------------------
 
@@ -193,9 +240,17 @@ class Worker(Calls):
         core.end_round(None if loss is None else as_number(loss, "the loss"), as_number(learning_rate, "the learning rate"),
                        self._model.queue())
         self._model.has_changed()
+        if self._replicas is not None:
+            self._after_round_of_part(core, self._replicas)
         for observer in self._ready:
             observer.after_round(core.rounds)
         self._stop_requested = self._stops and core.rounds != NO_MORE_ROUNDS and core.stop_is_due()
+
+    def _after_round_of_part(self, core: _core.Worker, replicas: Replicas) -> None:
+        if core.stats.rejoined > 0:
+            replicas.leave_behind()
+        if core.rounds % core.combines_every == 0:
+            self._model.spread()
 
     @property
     def stop_requested(self) -> bool:

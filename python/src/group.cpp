@@ -15,6 +15,7 @@
 
 #include "bindings.hpp"
 #include "errors.hpp"
+#include "exchange/group_impl.hpp"
 #include "held.hpp"
 #include "mpi/interop.hpp"
 #include "mpi/process_manager.hpp"
@@ -99,6 +100,15 @@ void barrier(const Group& group, double deadline_s) {
   call_on(group, [&] { group.barrier(Deadline(Seconds(deadline_s)), "Group.barrier"); });
 }
 
+Group split(const Group& group, int color, double deadline_s) {
+  return call_on(group, [&] {
+    const auto part = GroupImpl::of(group).subgroup(color, Deadline(Seconds(deadline_s)));
+    require(part != nullptr, ErrorKind::argument,
+            "Group.split: these workers are threads or have spares; ranks of MPI are required");
+    return GroupImpl::group(part);
+  });
+}
+
 Group make_spares(const Group& everyone, int spares, double deadline_s) {
   return call_on(everyone, [&] { return with_spares(everyone, spares, Seconds(deadline_s)); });
 }
@@ -116,6 +126,11 @@ void bind_group(nb::module_& module) {
            "Collective. The bytes of every worker, by rank.")
       .def("barrier", &barrier, nb::arg("deadline_s") = 300.0,
            "Collective. Waits for every worker.")
+      .def("split", &split, nb::arg("color"), nb::arg("deadline_s") = 300.0,
+           "Collective. The workers that give the same color (0 or more), in the same order.")
+      .def("died", &Group::died, Release(),
+           "The workers that died or ended with an error, as fastrun reports them; none without "
+           "fastrun.")
       .def_prop_ro("spares", &Group::spares,
                    "Spares that were started with the workers and have not joined.")
       .def_prop_ro("has_seat", &Group::has_seat,

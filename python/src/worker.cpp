@@ -23,6 +23,7 @@
 #include "stops.hpp"
 #include "tensors.hpp"
 #include "waiting.hpp"
+#include "worker/start/startup.hpp"
 
 namespace fast::python {
 namespace {
@@ -87,6 +88,7 @@ class PythonWorker {
       const algorithm::RuleTraits& traits = options.algorithm.traits();
       needs_everybody_ =
           traits.topology.scope == algorithm::Scope::everybody || traits.timing.average_every > 0;
+      combines_every_ = worker::rounds_per_combination(options);
       if (some_stop(group)) stops_.emplace(group, options);
       worker_.emplace(group, *topology, own_.views, std::move(options));
       if (stops_) stops_->join(get().stats().joined_at);
@@ -164,6 +166,7 @@ class PythonWorker {
   }
   /// The rule averages over all workers: none can leave.
   bool needs_everybody() const { return needs_everybody_; }
+  std::int64_t combines_every() const { return combines_every_; }
 
  private:
   /// Some program has asked for it, by fast.on_stop(), before it made its worker.
@@ -186,6 +189,7 @@ class PythonWorker {
   std::optional<Worker> worker_;
   std::optional<Stops> stops_;
   bool needs_everybody_ = false;
+  std::int64_t combines_every_ = 1;
 };
 
 /// A member function of Worker.
@@ -257,6 +261,8 @@ void bind_worker(nb::module_& module) {
       .def_prop_ro("stats", call<&Worker::stats>)
       .def_prop_ro("needs_everybody", &PythonWorker::needs_everybody,
                    "Whether the rule averages over all workers, so that none can leave.")
+      .def_prop_ro("combines_every", &PythonWorker::combines_every,
+                   "The rounds from one to the next in which weights of workers are combined.")
       .def("begin_round", call<&Worker::begin_round>, Wait())
       .def("end_round", &PythonWorker::end_round, nb::arg("loss").none(), nb::arg("learning_rate"),
            nb::arg("queue").none(), Wait())

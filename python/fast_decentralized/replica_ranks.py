@@ -1,0 +1,255 @@
+"""Replicas of several ranks, each of which has a part of the model: who they are, and how they end together."""
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import sys
+import threading
+import time
+from typing import Any, Callable, NoReturn, TypeVar
+
+from . import _core, runtime
+
+LOOK_S = 0.05  # from one look for lost ranks to the next
+NEWS_S = 2.0  # in which the reason is known for which a call of torch.distributed has failed
+TOGETHER_S = 0.2  # in which several ranks fail by themselves
+PATIENCE_S = 5.0  # with a thread that is in a call while another rank has failed
+LOST_STATUS = 137  # fastrun takes it for a death, as of a rank that was killed
+FAILED, FOLLOWS = 2, 1  # words of the board
+
+#: What needs the whole model, which no rank has: the value of an option, and the reason.
+NEED_THE_WHOLE = {
+    ("algorithm", "event_triggered"): "it compares the distance that the whole model has moved with a threshold",
+    ("on_nonfinite", "heal"): "one rank would take back its part of a step, and the others of the replica would keep theirs",
+    ("nan", "heal"): "one rank would take back its part of a step, and the others of the replica would keep theirs",
+}
+
+Result = TypeVar("Result")
+_newest: Replicas | None = None
+
+
+class Replicas:
+    """All ranks, as replicas of ``shards`` consecutive ranks each. ``fast.replicas()`` makes it.
+
+    index, count
+        The number of this rank's replica, from 0 on, and how many there are.
+    shard, shards
+        The number of this rank in its replica, from 0 on, and how many ranks a replica has.
+    mesh
+        A DeviceMesh of the ranks of this replica, for ``fully_shard(module, mesh=replicas.mesh)``. For one with several
+        sides, call ``torch.distributed.device_mesh.init_device_mesh``: torch.distributed knows these ranks only.
+    inside
+        The Group of the ranks of this replica.
+    across
+        The Group of the ranks that have the same part in all replicas; its ranks are the numbers of the replicas.
+    """
+
+    def __init__(self, shards: int, device: str | None) -> None:
+        world = runtime.world()
+        self.shards, self.count = shards, world.size // shards
+        self.index, self.shard = divmod(world.rank, shards)
+        self.inside, self.across = world.split(self.index), world.split(self.shard)
+        self._place = world.rank
+        self._board = _core.Board(runtime.apart())
+        self._over, self._lock = threading.Event(), threading.Lock()
+        self._is_first: bool | None = None  # whether this rank has failed, and by itself
+        self.mesh = self._open(device)
+        threading.Thread(target=self._watch, daemon=True, name="fast_decentralized.replicas").start()
+
+    def __repr__(self) -> str:
+        return f"<fast_decentralized.Replicas: replica {self.index} of {self.count}, shard {self.shard} of {self.shards}>"
+
+    # torch.distributed ---------------------------------------------------------------------------
+
+    def _open(self, device: str | None) -> Any:
+        """The process group, whose store ends with this replica."""
+        import torch
+        from torch import distributed
+        from torch.distributed.device_mesh import init_device_mesh
+
+        kind = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        if kind == "cuda":
+            torch.cuda.set_device(runtime.local_rank() % torch.cuda.device_count())
+        distributed.init_process_group("cpu:gloo,cuda:nccl" if kind == "cuda" else "gloo", store=self._store(),
+                                       rank=self.shard, world_size=self.shards)
+        return init_device_mesh(kind, (self.shards,), mesh_dim_names=("shard",))
+
+    def _store(self) -> Any:
+        from torch.distributed import TCPStore
+
+        from . import loops
+
+        names = [name.decode() for name in self.inside.all_gather(socket.gethostname().encode())]
+        on_one_host = len(set(self.inside.hosts)) == 1
+        store, told = None, b""
+        if self.shard == 0:
+            host = "127.0.0.1" if on_one_host else loops.address_for(names[1:]) or names[0]
+            store = TCPStore(host, 0, self.shards, True, wait_for_workers=False)
+            told = f"{host} {store.port}".encode()
+        host, port = self.inside.all_gather(told)[0].decode().split()
+        loops.set_interface(host, on_one_host)
+        return store or TCPStore(host, int(port), self.shards, False)
+
+    # Agreement -----------------------------------------------------------------------------------
+
+    def together(self, part: Callable[[], Result]) -> Result:
+        """Collective over all ranks. What the part raises on any rank, all raise, and one prints."""
+        result, own, failure = None, b"", None
+        try:
+            result = part()
+        except Exception as error:
+            failure = error
+            known = isinstance(error, _core.Error)
+            own = pickle.dumps((type(error).__name__, str(error)) if known else ("ArgumentError", f"Worker: {type(error).__name__}: {error}"))
+        found = [one for one in runtime.apart().all_gather(own) if one]
+        if not found:
+            return result  # type: ignore[return-value]
+        name, text = pickle.loads(found[0])
+        raise everywhere(getattr(_core, name), text) from failure
+
+    # Failures ------------------------------------------------------------------------------------
+
+    def note_failure(self, error: BaseException | None) -> bool:
+        """This rank ends by that error. Whether no other rank has failed before; else that one tells of it. Where a rank
+        of this replica is lost, this one ends here."""
+        if self._is_first is None:
+            self._is_first = not self._follows_another(error) and self._is_lowest_failed()
+            _close_process_group()  # the others of the replica may wait there
+            if not self._is_first:
+                runtime.end_quietly()
+        return self._is_first
+
+    def _follows_another(self, error: BaseException | None) -> bool:
+        """Of what may follow from another rank's end, the reason is known soon."""
+        may_follow = error.kind in ("deadline", "peer_failed", "mpi") if isinstance(error, _core.Error) else \
+            isinstance(error, (RuntimeError, OSError))
+        last = time.monotonic() + (NEWS_S if may_follow else 0)
+        while not self._has_failed_elsewhere():
+            self._leave_if_broken()
+            if time.monotonic() >= last:
+                return False
+            time.sleep(LOOK_S / 5)
+        self._board.set(FOLLOWS)
+        return True
+
+    def _is_lowest_failed(self) -> bool:
+        self._board.set(FAILED)
+        time.sleep(TOGETHER_S)
+        return FAILED not in self._board.words()[:self._place]
+
+    def _has_failed_elsewhere(self) -> bool:
+        return any(word and rank != self._place for rank, word in enumerate(self._board.words()))
+
+    def leave(self, why: str) -> NoReturn:
+        """Ends this process as a lost rank. fastrun tells the others of the replica, which then end, too."""
+        print(f"fast_decentralized: replica {self.index} of {self.count} ends: {why}; the other replicas go on",
+              file=sys.stderr, flush=True)
+        runtime.end_as_lost(LOST_STATUS)
+
+    def leave_behind(self) -> None:
+        """After a round in which this rank has taken its neighbors' weights. The others of its replica have taken none."""
+        why = f"rank {self._place} was stopped for long, and its neighbors went on without it"
+        if "FASTRUN_NEWS_FD" in os.environ:
+            self.leave(why)
+        raise _core.DeadlineError(f"Worker: {why}; a replica of several ranks cannot catch up, so start by fastrun, under which "
+                                  "such a replica ends and the others go on")
+
+    def _leave_if_broken(self) -> None:
+        """The lowest rank that is there says so."""
+        lost = self.inside.died()
+        if not lost or self._has_failed_elsewhere():
+            return
+        with self._lock:  # for good
+            if self.shard == min(set(range(self.shards)) - set(lost)):
+                self.leave(f"rank {self.index * self.shards + lost[0]} was lost")
+            runtime.end_as_lost(LOST_STATUS)
+
+    def _watch(self) -> None:
+        """A call of torch.distributed may wait for a lost rank for as long as its timeout is."""
+        while not self._over.wait(LOOK_S):
+            if not self._has_failed_elsewhere():
+                self._leave_if_broken()
+            elif not self._over.wait(PATIENCE_S):
+                os._exit(1)
+
+    def end(self) -> None:
+        """Before MPI ends."""
+        self._over.set()
+        _close_process_group()
+
+
+def replicas(shards: int = 2, *, device: str | None = None) -> Replicas:
+    """Collective over all ranks: makes replicas of so many consecutive ranks each, for models that one rank does not
+    hold. In each replica it calls ``torch.distributed.init_process_group``. Shard the model by ``fully_shard`` or by
+    tensor parallelism, or wrap it in DistributedDataParallel; then give the result to ``Worker(replicas=...)``.
+
+    ``device`` is "cpu" or "cuda"; None: "cuda" where there is a GPU. A rank that is lost ends its replica, and the other
+    replicas go on, if fastrun has started them.
+    """
+    global _newest
+    asked = [pickle.loads(one) for one in runtime.apart().all_gather(pickle.dumps((shards, _fault_of(shards))))]
+    for other, (found, fault) in enumerate(asked):
+        if fault is None and found != asked[0][0]:
+            fault = f"rank 0 asks for {asked[0][0]} shards, rank {other} for {found}; give the same number"
+        if fault is not None:
+            raise everywhere(_core.ArgumentError, f"replicas: {fault}")
+    if _newest is not None:
+        _newest.end()
+    else:
+        runtime.before_leaving(lambda: _newest.end() if _newest is not None else None)
+    _newest = Replicas(shards, device)
+    return _newest
+
+
+def _fault_of(shards: Any) -> str | None:
+    from . import loops
+
+    size = runtime.size()
+    if runtime.thread.group is not None:
+        return "these workers are threads, and torch.distributed has one process group in a process; start ranks by fastrun"
+    if not isinstance(shards, int) or isinstance(shards, bool) or shards < 1:
+        return f"shards is {shards!r}; a whole number, 1 or more, is required"
+    if _core.spares_of_launcher() > 0:
+        return f"fastrun has started {_core.spares_of_launcher()} spares, which take the places of single ranks; start none"
+    if size % shards != 0:
+        more = -size % shards
+        return f"{size} rank{'s are' if size > 1 else ' is'} not divisible by {shards} shards; start {more} more, as by  " \
+               f"fastrun -n {size + more}"
+    try:
+        loops.require("torch", "2.6", "fast.replicas")
+    except ImportError as error:
+        return str(error)
+    from torch import distributed
+
+    if distributed.is_initialized() and _newest is None:
+        return "torch.distributed has a process group already; leave out init_process_group(), which replicas() calls for " \
+               "each replica, or call destroy_process_group() before"
+    return None
+
+
+def everywhere(kind: Any, text: str) -> _core.Error:
+    """An error that all ranks raise, and the first one prints."""
+    error: _core.Error = kind(text)
+    error.everywhere, error.rank = True, runtime.rank()
+    return error
+
+
+def _close_process_group() -> None:
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_initialized():
+        try:
+            distributed.destroy_process_group()
+        except RuntimeError:  # of a rank that is gone
+            pass
+
+
+def require_parts_suffice(values: dict[str, list[str]], stops: bool) -> None:
+    """Raises ArgumentError for options of a Worker that need the whole model."""
+    for (name, value), reason in NEED_THE_WHOLE.items():
+        if values.get(name) == [value]:
+            raise _core.ArgumentError(f"Worker: {name}={value!r} with replicas: {reason}; each rank has a part of the model, so "
+                                      f"choose another {name}")
+    if stops:
+        raise _core.ArgumentError("Worker: fast.on_stop() with replicas: each part of the model would stop after a round of its "
+                                  "own; save in the loop, and leave out on_stop()")
