@@ -105,12 +105,13 @@ class Calls:
         return core
 
     def _abandon(self, error: BaseException | None) -> bool:
-        is_first = self._replicas is None or self._replicas.note_failure(error)
+        first_of_replicas = None if self._replicas is None else self._replicas.note_failure(error)
         self._failed = True
         ready, self._ready = self._ready, []
         for observer in ready:
             observer.fail("abandoned" if error is None else f"{type(error).__name__}: {error}")
-        return (self._core.abandon() if self._core is not None else True) and is_first
+        first = self._core.abandon() if self._core is not None else True
+        return first if first_of_replicas is None else first_of_replicas
 
     def _fail(self, error: BaseException) -> None:
         """Announces the failure. An error that follows from another worker's becomes PeerFailedError."""

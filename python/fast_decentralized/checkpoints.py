@@ -21,9 +21,9 @@ _DEADLINE_S = 300.0
 
 
 def save(worker: Worker, folder: str | os.PathLike[str], position: Any, parts: dict[str, Any]) -> pathlib.Path:
-    content = {"format": 1, "model": _model_of(worker), "worker": worker.state_dict(), "position": position,
+    content = {"format": 1, "shards": _shards_of(worker), "model": _model_of(worker), "worker": worker.state_dict(), "position": position,
                "parts": {name: _state_of(name, part) for name, part in parts.items()}, "random": _random_states()}
-    file = pathlib.Path(folder) / f"round-{worker.rounds}" / _name(worker.rank, worker.size)
+    file = pathlib.Path(folder) / f"round-{worker.rounds}" / _name(worker._ranks)
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(file.name + ".tmp")
     with open(unfinished, "wb") as out:
@@ -42,13 +42,17 @@ def load(worker: Worker, folder: str | os.PathLike[str], parts: dict[str, Any]) 
     newest = _newest_of_all(worker, place)
     if newest is None:
         return None
-    file = place / f"round-{newest}" / _name(worker.rank, worker.size)
+    file = place / f"round-{newest}" / _name(worker._ranks)
     try:
         with open(file, "rb") as source:
             content = pickle.load(source)
     except (OSError, EOFError, pickle.UnpicklingError) as error:
         raise _core.DataError(f"Worker.load: {file} cannot be read ({error}); remove the folder {file.parent} on all hosts, so "
                               "that the round before is taken") from error
+    shards = content.get("shards", 1)
+    if shards != _shards_of(worker):
+        raise _core.ArgumentError(f"Worker.load: {file} is of replicas of {shards} ranks, this run has {_shards_of(worker)}; start it "
+                                  "with as many shards, or load whole weights saved by torch.distributed.checkpoint")
     missing = sorted(set(parts) ^ set(content["parts"]))
     if missing:
         raise _core.ArgumentError(f"Worker.load: {file} has {sorted(content['parts'])}, given were {sorted(parts)}; give the "
@@ -61,8 +65,13 @@ def load(worker: Worker, folder: str | os.PathLike[str], parts: dict[str, Any]) 
     return content["position"]
 
 
-def _name(rank: int, size: int) -> str:
-    return f"worker-{rank}-of-{size}.pickle"
+def _name(group: _core.Group) -> str:
+    return f"worker-{group.rank}-of-{group.size}.pickle"
+
+
+def _shards_of(worker: Worker) -> int:
+    """The ranks that a replica has."""
+    return worker._ranks.size // worker._group.size
 
 
 def _rounds(folder: pathlib.Path, name: str) -> list[int]:
@@ -73,9 +82,10 @@ def _rounds(folder: pathlib.Path, name: str) -> list[int]:
 
 def _newest_of_all(worker: Worker, folder: pathlib.Path) -> int | None:
     """Collective. The newest round that all workers have saved; None: no worker has saved any."""
+    ranks = worker._ranks
     sizes = {int(file.stem.rsplit("-", 1)[1]) for file in folder.glob("round-*/worker-*-of-*.pickle")}
-    own = {"rounds": _rounds(folder, _name(worker.rank, worker.size)), "sizes": sorted(sizes - {worker.size})}
-    everyone = [json.loads(one) for one in worker._group.all_gather(json.dumps(own).encode(), _DEADLINE_S)]
+    own = {"rounds": _rounds(folder, _name(ranks)), "sizes": sorted(sizes - {ranks.size})}
+    everyone = [json.loads(one) for one in ranks.all_gather(json.dumps(own).encode(), _DEADLINE_S)]
     common = set.intersection(*(set(one["rounds"]) for one in everyone))
     if common:
         return max(common)
@@ -83,11 +93,11 @@ def _newest_of_all(worker: Worker, folder: pathlib.Path) -> int | None:
     lacking = [rank for rank, one in enumerate(everyone) if not one["rounds"]]
     if not others and len(lacking) == len(everyone):
         return None
-    found = (f"it has checkpoints of {min(others)} workers, this run has {worker.size}; start as many, or give another folder"
+    found = (f"it has checkpoints of {min(others)} workers, this run has {ranks.size}; start as many, or give another folder"
              if others else f"worker {lacking[0] if lacking else 0} has saved none of the rounds that the others have; copy its "
              "files to its host, or give another folder")
     error = _core.DataError(f"Worker.load: {folder}: {found}")
-    error.everywhere, error.rank = True, worker.rank
+    error.everywhere, error.rank = True, ranks.rank
     raise error
 
 

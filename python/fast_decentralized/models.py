@@ -114,7 +114,7 @@ def _refuse_shards(named: Iterable[tuple[str, Any]]) -> None:
     """They have equal names and shapes on all ranks, as the weights of whole models have, and are not to be averaged."""
     for name, tensor in named:
         if is_sharded(tensor):
-            placements = ", ".join(map(str, tensor.placements))
+            placements = ", ".join(map(repr, tensor.placements))
             raise _core.ArgumentError(f"Worker: tensor \"{name}\" is a DTensor with {placements} on {tensor.device_mesh.size()} ranks: "
                                       "each has another part, so their average is nothing; make replicas of several ranks by "
                                       "replicas = fast.replicas(shards=...), shard on replicas.mesh, and give the Worker "

@@ -14,7 +14,7 @@ from . import _core, runtime
 LOOK_S = 0.05  # from one look for lost ranks to the next
 NEWS_S = 2.0  # in which the reason is known for which a call of torch.distributed has failed
 TOGETHER_S = 0.2  # in which several ranks fail by themselves
-PATIENCE_S = 5.0  # with a thread that is in a call while another rank has failed
+PATIENCE_S = 1.0  # with a thread that is in a call while another rank has failed
 LOST_STATUS = 137  # fastrun takes it for a death, as of a rank that was killed
 FAILED, FOLLOWS = 2, 1  # words of the board
 
@@ -52,7 +52,7 @@ class Replicas:
         self.inside, self.across = world.split(self.index), world.split(self.shard)
         self._place = world.rank
         self._board = _core.Board(runtime.apart())
-        self._over, self._lock = threading.Event(), threading.Lock()
+        self._over, self._lock = threading.Event(), threading.RLock()
         self._is_first: bool | None = None  # whether this rank has failed, and by itself
         self.mesh = self._open(device)
         threading.Thread(target=self._watch, daemon=True, name="fast_decentralized.replicas").start()
@@ -113,12 +113,12 @@ class Replicas:
     def note_failure(self, error: BaseException | None) -> bool:
         """This rank ends by that error. Whether no other rank has failed before; else that one tells of it. Where a rank
         of this replica is lost, this one ends here."""
-        if self._is_first is None:
-            self._is_first = not self._follows_another(error) and self._is_lowest_failed()
-            _close_process_group()  # the others of the replica may wait there
-            if not self._is_first:
-                runtime.end_quietly()
-        return self._is_first
+        with self._lock:
+            if self._is_first is None:
+                self._is_first = not self._follows_another(error) and self._is_lowest_failed()
+                if not self._is_first:
+                    runtime.end_quietly()
+            return self._is_first
 
     def _follows_another(self, error: BaseException | None) -> bool:
         """Of what may follow from another rank's end, the reason is known soon."""
@@ -166,12 +166,16 @@ class Replicas:
             runtime.end_as_lost(LOST_STATUS)
 
     def _watch(self) -> None:
-        """A call of torch.distributed may wait for a lost rank for as long as its timeout is."""
+        """A call of torch.distributed waits for a rank that has failed or is lost as long as its timeout is. So this thread
+        ends the process."""
         while not self._over.wait(LOOK_S):
             if not self._has_failed_elsewhere():
                 self._leave_if_broken()
             elif not self._over.wait(PATIENCE_S):
-                os._exit(1)
+                with self._lock:  # for good
+                    if self._is_first is None:
+                        runtime.end_after_failure()
+                return
 
     def end(self) -> None:
         """Before MPI ends."""
@@ -213,9 +217,8 @@ def _fault_of(shards: Any) -> str | None:
     if _core.spares_of_launcher() > 0:
         return f"fastrun has started {_core.spares_of_launcher()} spares, which take the places of single ranks; start none"
     if size % shards != 0:
-        more = -size % shards
-        return f"{size} rank{'s are' if size > 1 else ' is'} not divisible by {shards} shards; start {more} more, as by  " \
-               f"fastrun -n {size + more}"
+        alone = "1 rank is alone, as each process of torch.multiprocessing.spawn is, and" if size == 1 else f"{size} ranks are"
+        return f"{alone} not divisible by {shards} shards; start a multiple of {shards}, as by  fastrun -n {size + -size % shards}"
     try:
         loops.require("torch", "2.6", "fast.replicas")
     except ImportError as error:

@@ -446,6 +446,16 @@ def end_as_lost(status: int) -> NoReturn:
     os._exit(status)
 
 
+def end_after_failure() -> NoReturn:
+    """As a program that an exception has ended, which another rank reports, and from any thread: another one is in a call
+    that does not end."""
+    leave_as_failed()
+    if _mpi is not None:
+        _leave_mpi(_mpi)
+        torchrun.leave(True)
+    end_as_lost(1)
+
+
 def _close_at_end() -> None:
     """Python would go on after what a worker raises here, and end with status 0."""
     global _has_failed_thread

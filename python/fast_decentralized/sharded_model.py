@@ -71,7 +71,7 @@ class ShardedModel(TorchReplica):
         if is_dtensor(array):
             text += f" {_layout(array)}"
             part += (tuple(coordinate for coordinate, placement in zip(array.device_mesh.get_coordinate() or (), array.placements)
-                           if placement.is_shard()),)
+                           if not placement.is_replicate()),)
         return Row(name, text, part, local.numel() * local.element_size(), None if is_buffer else _digest(local))
 
     def _note_copies(self, holders: dict[Any, list[int]], owners: dict[Any, int]) -> None:
@@ -166,7 +166,7 @@ def _require_own_meshes(model: Any, replicas: Replicas) -> None:
 
 
 def _layout(array: Any) -> str:
-    return f"{', '.join(map(str, array.placements))} on {'x'.join(map(str, array.device_mesh.shape))} ranks"
+    return f"{', '.join(map(repr, array.placements))} on {'x'.join(map(str, array.device_mesh.shape))} ranks"
 
 
 def _digest(local: Any) -> int:

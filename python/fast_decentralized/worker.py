@@ -165,8 +165,8 @@ class Worker(Calls):
         if replicas is None:
             return models.replica_of(model, buffers, chosen)
         if self._replicas is None or comm is not None:
-            given = "comm, too" if comm is not None else f"a {type(replicas).__name__} as replicas"
-            raise _core.ArgumentError(f"Worker: {given} was given; give what fast.replicas() has returned, and no comm")
+            given = "and comm are given" if comm is not None else f"is a {type(replicas).__name__}"
+            raise _core.ArgumentError(f"Worker: replicas {given}; give what fast.replicas() has returned, and no comm")
         if not hasattr(model, "named_parameters"):
             raise _core.ArgumentError(f"Worker: the model is a {type(model).__name__}; with replicas, a torch.nn.Module is required")
         from .sharded_model import ShardedModel
@@ -415,6 +415,11 @@ class Worker(Calls):
         ``state_dict()`` and ``load_state_dict()``: ``worker.save("run", epoch, optimizer=optimizer)``. Every worker calls it
         after the same round, and writes its own file, of which two are kept. Not collective. Returns the file's name."""
         return checkpoints.save(self, folder, position, parts)
+
+    @property
+    def _ranks(self) -> _core.Group:
+        """Those that save a file each."""
+        return self._group if self._replicas is None else runtime.world()
 
     def load(self, folder: str | os.PathLike[str], **parts: Any) -> Any:
         """Collective, before the first round. Goes on from the newest round that all workers have saved, and returns its
