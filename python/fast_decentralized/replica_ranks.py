@@ -105,8 +105,10 @@ class Replicas:
         found = [one for one in runtime.apart().all_gather(own) if one]
         if not found:
             return result  # type: ignore[return-value]
+        if isinstance(failure, _core.Error) and own == found[0]:
+            raise of_all(failure)
         name, text = pickle.loads(found[0])
-        raise everywhere(getattr(_core, name), text) from failure
+        raise of_all(getattr(_core, name)(text)) from failure
 
     # Failures ------------------------------------------------------------------------------------
 
@@ -197,7 +199,7 @@ def replicas(shards: int = 2, *, device: str | None = None) -> Replicas:
         if fault is None and found != asked[0][0]:
             fault = f"rank 0 asks for {asked[0][0]} shards, rank {other} for {found}; give the same number"
         if fault is not None:
-            raise everywhere(_core.ArgumentError, f"replicas: {fault}")
+            raise of_all(_core.ArgumentError(f"replicas: {fault}"))
     if _newest is not None:
         _newest.end()
     else:
@@ -231,9 +233,8 @@ def _fault_of(shards: Any) -> str | None:
     return None
 
 
-def everywhere(kind: Any, text: str) -> _core.Error:
-    """An error that all ranks raise, and the first one prints."""
-    error: _core.Error = kind(text)
+def of_all(error: _core.Error) -> _core.Error:
+    """All ranks raise it, and the first one prints it."""
     error.everywhere, error.rank = True, runtime.rank()
     return error
 
@@ -247,12 +248,14 @@ def _close_process_group() -> None:
             pass
 
 
-def require_parts_suffice(values: dict[str, list[str]], stops: bool) -> None:
+def require_parts_suffice(values: dict[str, list[str]], stops: bool, grows: bool) -> None:
     """Raises ArgumentError for options of a Worker that need the whole model."""
     for (name, value), reason in NEED_THE_WHOLE.items():
         if values.get(name) == [value]:
             raise _core.ArgumentError(f"Worker: {name}={value!r} with replicas: {reason}; each rank has a part of the model, so "
                                       f"choose another {name}")
+    if grows:
+        raise _core.ArgumentError("Worker: allow_growth with replicas: a spare is one rank, and a replica has several; leave it out")
     if stops:
         raise _core.ArgumentError("Worker: fast.on_stop() with replicas: each part of the model would stop after a round of its "
                                   "own; save in the loop, and leave out on_stop()")

@@ -110,7 +110,7 @@ class Worker(Calls):
             self._values = {name: texts_of(value) for name, value in options.items()}
             self._values |= {} if isinstance(algorithm, Rule) else {"algorithm": [str(algorithm)]}
             if self._replicas is not None:
-                require_parts_suffice(self._values, stops.are_wanted())
+                require_parts_suffice(self._values, stops.are_wanted(), allow_growth is not False)
             observers = listed(observer)
             for one in observers:
                 require_known_methods(type(one))

@@ -54,14 +54,16 @@ def test_parts_are_those_of_whole_models(started, ranks, dtype, bound):
     cases = [f"fsdp,{dtype},{rule}{options}" for rule, options in ELEMENTWISE.items()]
     if ranks == 6:  # three replicas have no pairs
         cases = [case for case in cases if "random_matchings" not in case]
+    if dtype == "float32":  # it adds the steps of all neighbors, and so lets differences grow
+        cases = [case for case in cases if "gradient_exchange" not in case]
     for case, error, mean, copies, sent, whole in compared(started, ranks, 2, cases):
-        assert max(error, mean) <= bound * (10 if "gradient_exchange" in case else 1) and copies == "equal", case
+        assert max(error, mean) <= bound and copies == "equal", case
         assert whole <= sent <= 1.01 * whole + 1000, case  # scalars of messages, once for each part
 
 
 def test_a_rule_for_sites(started, tmp_path):
     file = tmp_path / "sites.toml"
-    file.write_text("schedule = 'sites'\nevery = 2\nworkers_per_site = 2\n")
+    file.write_text("schedule = 'sites'\nevery = 3\nworkers_per_site = 2\n")
     for case, error, mean, copies, *_ in compared(started, 8, 2, [f"fsdp,float64,awc_gasloc,topology={file}"]):
         assert max(error, mean) <= 1e-12 and copies == "equal", case
 
@@ -106,33 +108,45 @@ def test_an_error_is_told_once_and_ends_all(started, tmp_path, launcher, how, te
 
 
 MISTAKES = {
+    "initialized": "torch.distributed has a process group already; leave out init_process_group()",
     "odd": "ArgumentError: replicas: 4 ranks are not divisible by 3 shards; start a multiple of 3, as by  fastrun -n 6",
     "text": "ArgumentError: replicas: shards is 'two'; a whole number, 1 or more, is required",
     "other": "ArgumentError: replicas: rank 0 asks for 2 shards, rank 3 for 4; give the same number",
-    "initialized": "torch.distributed has a process group already; leave out init_process_group()",
-    "threads": "these workers are threads, and torch.distributed has one process group in a process; start ranks by fastrun",
     "forgotten": "is a DTensor with Shard(dim=0) on 2 ranks: each has another part, so their average is nothing; make replicas",
     "comm": "replicas and comm are given; give what fast.replicas() has returned, and no comm",
     "mesh": "replicas is a DeviceMesh; give what fast.replicas() has returned, and no comm",
     "event": "algorithm='event_triggered' with replicas: it compares the distance that the whole model has moved",
     "heal": "nan='heal' with replicas: one rank would take back its part of a step",
-    "stops": "fast.on_stop() with replicas: each part of the model would stop after a round of its own",
     "seed": 'parameter "weight" of shard 0 and that of shard 1 are copies by their placements, and differ, in replica 0',
     "fsdp1": 'module "" is a FullyShardedDataParallel (FSDP1), whose flat parameters do not say',
     "dict": "the model is a dict; with replicas, a torch.nn.Module is required",
     "zero3": 'parameter "0.weight" is a part of DeepSpeed\'s ZeRO stage 3',
     "placement": 'worker 0 has tensor "0.weight" [4, 4] Shard(dim=0) on 2 ranks, worker 1 has tensor "0.weight" [4, 4] Shard(dim=1)',
-    "part": "MismatchError: Worker: ",
+    "another model": 'worker 0 has tensor "0.weight" [4, 4] Shard(dim=0) on 2 ranks, worker 1 has tensor "weight" [4, 4] Shard(dim=0)',
+    "option": "MismatchError: Worker: worker 0 has staleness=0, worker 1 has staleness=1",
     "one rank": '"0.weight" has [4, 4] torch.float32 Shard(dim=0) on 2 ranks on shard 0, and [4, 4] torch.float32 on shard 1',
+    "growth": "allow_growth with replicas: ",
+    "stops": "fast.on_stop() with replicas: each part of the model would stop after a round of its own",
 }
 
 
-@pytest.mark.parametrize("how", MISTAKES)
+def test_each_mistake_has_an_error_of_its_own(started):
+    done = started(4, "replica_mistakes.py", *MISTAKES, timeout=300)
+    for how, text in MISTAKES.items():
+        told = [line for line in done.stdout.splitlines() if line.startswith(f"{how}: ")]
+        assert len(told) == 1 and text in told[0], (how, told, done.stderr)
+    assert "made" not in done.stdout and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("how", ["odd", "forgotten", "placement", "one rank"])
 def test_a_mistake_is_told_once(started, how):
     done = started(4, "replica_mistakes.py", how, status=1, timeout=200)
-    assert done.stderr.count(MISTAKES[how]) == 1 and "made" not in done.stdout, done.stdout + done.stderr
-    tracebacks = done.stderr.count("Traceback") - done.stderr.count("The above exception was the direct cause")
-    assert tracebacks == 1, done.stderr
+    assert done.stderr.count(MISTAKES[how]) == 1 == done.stderr.count("Traceback"), done.stderr
+
+
+def test_threads_are_refused():
+    with pytest.raises(fast.ArgumentError, match="these workers are threads, and torch.distributed has one process group"):
+        fast.local.run(2, lambda: fast.replicas(shards=2))
 
 
 def test_a_run_that_is_resumed_is_the_same_and_whole_weights_go_on_with_other_shards(started, tmp_path):
