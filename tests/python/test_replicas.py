@@ -46,6 +46,10 @@ def compared(started, ranks, shards, cases, timeout=300):
 def test_each_rule_is_in_one_of_the_tables():
     names = next(row["names"] for row in fast.options() if row["name"] == "algorithm")
     assert sorted([*ELEMENTWISE, *BY_PARTS, *NEEDS_SITES, *REFUSED]) == sorted(names)
+    page = (ROOT / "docs/how-to/fine-tune.md").read_text()
+    rows = [set(re.findall("`([a-z0-9_]+)`", row)) & set(names) for row in page.split("### Rules")[1].split("###")[0].splitlines()
+            if row.startswith("| `")]
+    assert rows == [{*ELEMENTWISE, *NEEDS_SITES}, {*BY_PARTS, "diloco"}, REFUSED]
 
 
 @pytest.mark.parametrize("ranks", [4, 6])
