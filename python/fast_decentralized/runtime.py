@@ -209,7 +209,7 @@ def remember_group(group: _core.Group) -> None:
 def _give_up_changed_groups() -> None:
     for group in _groups:
         if group.replaced() or group.joined():
-            group.disable_collectives()
+            group.give_up()
     _groups.clear()
 
 
