@@ -88,7 +88,7 @@ def _newest_of_all(worker: Worker, folder: pathlib.Path) -> int | None:
     everyone = [json.loads(one) for one in ranks.all_gather(json.dumps(own).encode(), _DEADLINE_S)]
     common = set.intersection(*(set(one["rounds"]) for one in everyone))
     if common:
-        return max(common)
+        return int(max(common))
     others = {size for one in everyone for size in one["sizes"]}
     lacking = [rank for rank, one in enumerate(everyone) if not one["rounds"]]
     if not others and len(lacking) == len(everyone):

@@ -84,6 +84,11 @@ class Replica:
     def has_changed(self) -> None:
         """The library has written to the tensors."""
 
+    def divide(self) -> str:
+        """Collective in a replica of several ranks, which choose who averages what. Returns what must be equal on the ranks
+        that have the same part of other replicas, besides names and shapes."""
+        return ""
+
     def spread(self) -> None:
         """Collective in a replica of several ranks: its copies of a tensor become that of the rank that averages it."""
 

@@ -47,8 +47,7 @@ class ShardedModel(TorchReplica):
 
     # What takes part -----------------------------------------------------------------------------
 
-    def divide(self) -> None:
-        """Collective in the replica, when every rank of it has such a model. Chooses who averages what."""
+    def divide(self) -> str:
         rows = [self._row(*one) for one in self._chosen_ones() if self._apart.get(one[0], EMPTY) == EMPTY]
         ranks = [pickle.loads(one) for one in self._replicas.inside.all_gather(pickle.dumps(rows))]
         _require_same_tensors(ranks, self._replicas)
@@ -65,9 +64,13 @@ class ShardedModel(TorchReplica):
         self._note_copies(holders, owners)
         self._given = {}
         self._note_places()
+        lines = [f"shard {own} of {self._replicas.shards}"]
+        lines += [f"tensor \"{name}\" {list(array.shape)} {_layout(array)}" for name, array, _ in self._chosen_ones() if is_dtensor(array)]
+        return "\n".join(lines)
 
     def _row(self, name: str, array: Any, is_buffer: bool) -> Row:
-        local, text, part = local_of(array), f"{list(array.shape)} {array.dtype}", (tuple(local_of(array).shape),)
+        local, text = local_of(array), f"{list(array.shape)} {array.dtype}"
+        part: tuple[Any, ...] = (tuple(local.shape),)
         if is_dtensor(array):
             text += f" {_layout(array)}"
             part += (tuple(coordinate for coordinate, placement in zip(array.device_mesh.get_coordinate() or (), array.placements)
@@ -87,12 +90,6 @@ class ShardedModel(TorchReplica):
                 groups[ranks] = distributed.new_group(list(ranks))
         self._copies = [Copies(source, groups[ranks], names[source, ranks]) for source, ranks in names
                         if self._replicas.shard in ranks]
-
-    def described(self) -> str:
-        """What must be equal on the ranks that have the same part of other replicas, besides names and shapes of the parts."""
-        lines = [f"shard {self._replicas.shard} of {self._replicas.shards}"]
-        lines += [f"tensor \"{name}\" {list(array.shape)} {_layout(array)}" for name, array, _ in self._chosen_ones() if is_dtensor(array)]
-        return "\n".join(lines)
 
     def tensors(self) -> list[Tensor]:
         return super().tensors() or [self._nothing()]

@@ -180,21 +180,21 @@ class Worker(Calls):
                 raise fault
 
         def divide() -> None:
-            self._model.divide()
-            self._values["must_agree"] = ["\n".join([*self._values.get("must_agree", []), self._model.described()])]
+            self._values["must_agree"] = ["\n".join([*self._values.get("must_agree", []), self._model.divide()])]
 
-        self._core, self._has_ended = None, True
+        self._has_ended = True
         replicas.together(check)
         replicas.together(divide)
+        made: list[_core.Worker] = []
         try:
-            core = replicas.together(lambda: self._make(None))
+            replicas.together(lambda: made.append(self._make(None)))
         except BaseException:
-            core, self._core = self._core, None
-            if core is not None:
+            self._has_ended = self._failed = True
+            for core in made:
                 core.abandon()
             raise
         self._has_ended = False
-        return core
+        return made[0]
 
     # A round -------------------------------------------------------------------------------------
 

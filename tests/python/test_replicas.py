@@ -127,7 +127,7 @@ MISTAKES = {
     "zero3": 'parameter "0.weight" is a part of DeepSpeed\'s ZeRO stage 3',
     "placement": 'worker 0 has tensor "0.weight" [4, 4] Shard(dim=0) on 2 ranks, worker 1 has tensor "0.weight" [4, 4] Shard(dim=1)',
     "another model": 'worker 0 has tensor "0.weight" [4, 4] Shard(dim=0) on 2 ranks, worker 1 has tensor "weight" [4, 4] Shard(dim=0)',
-    "option": "MismatchError: Worker: worker 0 has staleness=0, worker 1 has staleness=1",
+    "option": "MismatchError: Worker: worker 0 has staleness 0, worker 1 has staleness 1",
     "one rank": '"0.weight" has [4, 4] torch.float32 Shard(dim=0) on 2 ranks on shard 0, and [4, 4] torch.float32 on shard 1',
     "growth": "allow_growth with replicas: ",
     "stops": "fast.on_stop() with replicas: each part of the model would stop after a round of its own",

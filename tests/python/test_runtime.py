@@ -80,8 +80,8 @@ def test_hosts_meet_at_an_address_that_others_reach(monkeypatch):
 
     monkeypatch.setattr(loops.socket, "socket", Probe)
     monkeypatch.setattr(loops.socket, "gethostname", lambda: "self")
-    assert loops._address_for(["self", "unknown", "here", "other"]) == "10.1.2.3"
-    assert loops._address_for(["self", "unknown", "here"]) is None  # the others are given this host's name
+    assert loops.address_for(["self", "unknown", "here", "other"]) == "10.1.2.3"
+    assert loops.address_for(["self", "unknown", "here"]) is None  # the others are given this host's name
 
 
 @pytest.mark.parametrize("hosts", [[0, 1, 0, 1], [0, 0, 2, 2], [0, 1, 1, 0, 1, 0, 0], [0]])
