@@ -104,7 +104,7 @@ Group split(const Group& group, int color, double deadline_s) {
   return call_on(group, [&] {
     const auto part = GroupImpl::of(group).subgroup(color, Deadline(Seconds(deadline_s)));
     require(part != nullptr, ErrorKind::argument,
-            "Group.split: these workers are threads or have spares; ranks of MPI are required");
+            "Group.split: these workers have spares, whose places change; start no spares");
     return GroupImpl::group(part);
   });
 }

@@ -110,3 +110,19 @@ def test_communicators_of_mpi4py_make_groups():
     with worker.round():
         pass
     assert worker.size == half.size and x[0] == np.mean(range(fast.rank() % 2, fast.size(), 2))
+
+
+def test_a_part_of_the_ranks_is_a_group():
+    part = fast.world().split(fast.rank() % 2)
+    assert part.all_gather(str(fast.rank()).encode()) == [str(rank).encode() for rank in range(fast.rank() % 2, fast.size(), 2)]
+    assert part.rank == fast.rank() // 2 and part.died() == []
+    x = np.full(3, float(fast.rank()))
+    worker = fast.Worker({"x": x}, "complete", comm=part, initial="as_is")
+    worker.step(lambda: None)
+    assert np.allclose(x, np.mean(range(fast.rank() % 2, fast.size(), 2)))
+    worker.close()
+
+
+def test_a_part_of_the_threads_is_a_group():
+    parts = fast.local.run(3, lambda: fast.world().split(fast.rank() % 2).all_gather(str(fast.rank()).encode()))
+    assert parts == [[b"0", b"2"], [b"1"], [b"0", b"2"]]
