@@ -89,6 +89,8 @@ launchers=("$source"/tests/python/test_{spares,spawn,stops,torchrun}.py)
 notebook=("$source"/tests/python/test_notebook.py)
 failures=("$source"/tests/python/test_{failures,signals}.py)
 starting=("${programs[@]}" "${launchers[@]}" "${notebook[@]}" "${failures[@]}")
+# Ten minutes, with PyTorch 2.6: scripts/python_integrations.sh runs it.
+starting+=("$source"/tests/python/test_replicas.py)
 for part in programs launchers notebook failures; do
   [[ $what == "$part" ]] || continue
   declare -n files=$part
