@@ -29,7 +29,8 @@ def make(how):
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 2))
     options = {} if how == "forgotten" else {"replicas": replicas.mesh if how == "mesh" else replicas}
     options |= {"comm": {"comm": replicas.across}, "event": {"algorithm": "event_triggered"}, "heal": {"nan": "heal"},
-                "option": {"staleness": int(culprit)}, "growth": {"allow_growth": True}}.get(how, {})
+                "option": {"staleness": int(culprit)}, "growth": {"allow_growth": True},
+                "flat": {"flat": True}}.get(how, {})
     if how == "seed":
         torch.manual_seed(fast.rank())
         model = torch.nn.Linear(4, 4)
