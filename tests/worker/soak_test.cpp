@@ -106,7 +106,7 @@ Plan plan_of(std::uint64_t seed) {
   plan.count = static_cast<std::size_t>(std::exp(rng.uniform(0, std::log(60000))));
   // Blocks of one round may be of different publications; a trace has one of each neighbor.
   if (plan.algorithm == "awc" && plan.staleness != 0)
-    plan.count = std::min(plan.count, combine::block_elements);
+    plan.count = std::min(plan.count, combine::checked_elements);
   plan.rounds = static_cast<std::int64_t>(10 + rng.below(80));
   return plan;
 }
