@@ -112,7 +112,6 @@ def test_an_error_is_told_once_and_ends_all(started, tmp_path, launcher, how, te
 
 
 MISTAKES = {
-    "flat": "flat=True with replicas: the parts of a model are laid out by fully_shard",
     "initialized": "torch.distributed has a process group already; leave out init_process_group()",
     "odd": "ArgumentError: replicas: 4 ranks are not divisible by 3 shards; start a multiple of 3, as by  fastrun -n 6",
     "text": "ArgumentError: replicas: shards is 'two'; a whole number, 1 or more, is required",
@@ -132,6 +131,7 @@ MISTAKES = {
     "one rank": '"0.weight" has [4, 4] torch.float32 Shard(dim=0) on 2 ranks on shard 0, and [4, 4] torch.float32 on shard 1',
     "growth": "allow_growth with replicas: ",
     "stops": "fast.on_stop() with replicas: each part of the model would stop after a round of its own",
+    "flat": "flat=True with replicas: the parts of a model are laid out by fully_shard",
 }
 
 

@@ -13,6 +13,8 @@
 
 namespace fast {
 
+class Peers;
+
 /// What an exchange needs from a device: memory and an ordered queue of work.
 class DeviceWork {
  public:
