@@ -1,5 +1,4 @@
 #include "worker/start/startup_config.hpp"
-#include "exchange/device/staged.hpp"
 
 #define XXH_INLINE_ALL
 #include <fmt/ranges.h>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "combine/accelerator.hpp"
 #include "exchange/collective/host_broadcast.hpp"
 #include "worker/start/link_builder.hpp"
 #include "worker/start/startup.hpp"
