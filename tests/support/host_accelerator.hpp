@@ -21,6 +21,7 @@
 #include "combine/accelerator.hpp"
 #include "cuda/averaging/average_elements.hpp"
 #include "cuda/averaging/rule_elements.hpp"
+#include "exchange/shared/seqlock.hpp"
 
 namespace fast::testing {
 
@@ -98,12 +99,14 @@ class HostDevice {
     ++counts_.launches;
     queues_[queue].works.push_back({std::move(work), {}});
   }
+  /// As that of a card, it may read what a neighbor writes. The exchange then looks whether it was
+  /// whole.
   void copy(std::size_t queue, std::byte* to, const std::byte* from, std::size_t size_bytes) {
     const std::lock_guard lock(mutex_);
     ++counts_.copies;
     if (!is_here(to) || !is_here(from)) counts_.host_bytes += size_bytes;
     queues_[queue].works.push_back({[=, this] {
-                                      std::memcpy(to, from, size_bytes);
+                                      copy_optimistically(to, from, size_bytes);
                                       if (to_spoil_ > 0 && --to_spoil_ == 0) to[0] ^= std::byte{1};
                                     },
                                     {}});
