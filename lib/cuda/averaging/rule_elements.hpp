@@ -51,11 +51,6 @@ struct RuleElements {
   }
 
   template <int Width>
-  FAST_HOST_DEVICE bool is_aligned(const combine::ElementRun&) const {
-    return true;
-  }
-
-  template <int Width>
   FAST_HOST_DEVICE void at(const combine::ElementRun& run, std::size_t e) const {
     static_assert(Width == 1);
     const bool is_buffer = run.is_buffer != 0;
@@ -127,10 +122,6 @@ template <class T>
 struct FiniteElements {
   std::uint32_t* not_finite;
 
-  template <int Width>
-  FAST_HOST_DEVICE bool is_aligned(const combine::ElementRun&) const {
-    return true;
-  }
   template <int Width>
   FAST_HOST_DEVICE void at(const combine::ElementRun& run, std::size_t e) const {
     static_assert(Width == 1);

@@ -31,13 +31,12 @@ FAST_HOST_DEVICE void run_chunk(const Elements& elements, const combine::RunTabl
   const std::size_t left = run.count - begin;
   const std::size_t count = left < combine::chunk_elements ? left : combine::chunk_elements;
   const auto one = [&](std::size_t e) { elements.template at<1>(run, begin + e); };
-  if (Width > 1 && elements.template is_aligned<Width>(run)) {
-    for_share<Width>(
-        thread, threads, count, [&](std::size_t e) { elements.template at<Width>(run, begin + e); },
-        one);
-  } else {
-    for_share<1>(thread, threads, count, one, one);
+  if constexpr (Width > 1) {
+    const auto pack = [&](std::size_t e) { elements.template at<Width>(run, begin + e); };
+    if (elements.template is_aligned<Width>(run))
+      return for_share<Width>(thread, threads, count, pack, one);
   }
+  for_share<1>(thread, threads, count, one, one);
 }
 
 }  // namespace fast::cuda
