@@ -129,8 +129,8 @@ def set_rendezvous() -> None:
 
 
 def set_interface(address: str, on_one_host: bool) -> None:
-    """By which gloo reaches that address. Else it resolves the host's name, which may take long, and which Debian makes
-    127.0.1.1."""
+    """Sets the interface by which gloo reaches that address. Gloo alone resolves the host's name, which may take long, and
+    which Debian makes 127.0.1.1."""
     interface = "lo" if on_one_host else _interface_of(_source_towards(address))
     if interface:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)

@@ -13,7 +13,7 @@ Chosen = Callable[[str, Any], bool]
 
 
 def chosen_by(function: Callable[..., bool] | None) -> Chosen | None:
-    """Of a user's function of a tensor's name, or of the name and the tensor."""
+    """The user's function takes a tensor's name, or the name and the tensor."""
     if function is None:
         return None
     try:
@@ -126,10 +126,15 @@ def _refuse_shards(named: Iterable[tuple[str, Any]]) -> None:
                                       "replicas=replicas")
 
 
+def has_base(module: Any, name: str) -> bool:
+    """Whether a class of that name is among the module's classes. Its package need not be loaded."""
+    return any(kind.__name__ == name for kind in type(module).__mro__)
+
+
 def require_whole_parameters(model: Any) -> None:
     """Raises ArgumentError for modules whose parameters are parts that nothing tells from whole ones."""
     for name, module in model.named_modules():
-        if any(kind.__name__ == "FullyShardedDataParallel" for kind in type(module).__mro__):
+        if has_base(module, "FullyShardedDataParallel"):
             raise _core.ArgumentError(f"Worker: module \"{name}\" is a FullyShardedDataParallel (FSDP1), whose flat parameters do not "
                                       "say which parts of which weights they are; use torch.distributed.fsdp.fully_shard "
                                       "(FSDP2) with fast.replicas()")

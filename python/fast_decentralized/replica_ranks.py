@@ -18,11 +18,12 @@ PATIENCE_S = 1.0  # with a thread that is in a call while another rank has faile
 LOST_STATUS = 137  # fastrun takes it for a death, as of a rank that was killed
 FAILED, FOLLOWS = 2, 1  # words of the board
 
+_HALF_A_STEP = "one rank would take back its part of a step, and the others of the replica would keep theirs"
 #: What needs the whole model, which no rank has: the value of an option, and the reason.
 NEED_THE_WHOLE = {
     ("algorithm", "event_triggered"): "it compares the distance that the whole model has moved with a threshold",
-    ("on_nonfinite", "heal"): "one rank would take back its part of a step, and the others of the replica would keep theirs",
-    ("nan", "heal"): "one rank would take back its part of a step, and the others of the replica would keep theirs",
+    ("on_nonfinite", "heal"): _HALF_A_STEP,
+    ("nan", "heal"): _HALF_A_STEP,
 }
 
 Result = TypeVar("Result")

@@ -10,7 +10,7 @@ import zlib
 from typing import Any, Callable, NamedTuple
 
 from . import _core
-from .models import Chosen, TorchReplica, require_whole_parameters
+from .models import Chosen, TorchReplica, has_base, require_whole_parameters
 from .replica_ranks import Replicas
 from .tensors import EMPTY, Tensor, is_dtensor, local_of, order_of_memory, tensor_of
 
@@ -116,17 +116,20 @@ class ShardedModel(TorchReplica):
         self.spread()
 
     def spread(self) -> None:
-        named = {**dict(self._model.named_parameters()), **dict(self._model.named_buffers())}
-        self._spread({name: local_of(named[name]) for copies in self._copies for name in copies.names})
+        self._spread(lambda tensor: tensor)
 
     def _whole(self, state: dict[str, Any], copied: Callable[[Any], Any]) -> dict[str, Any]:
-        named = {**dict(self._model.named_parameters()), **dict(self._model.named_buffers())}
-        self._spread({name: copied(local_of(named[name])) for copies in self._copies for name in copies.names})
+        self._spread(copied)
         return state
 
-    def _spread(self, tensors: dict[str, Any]) -> None:
+    def _spread(self, tensor_for: Callable[[Any], Any]) -> None:
+        """Collective in the replica. ``tensor_for`` gives the tensor to fill for one of the model's."""
+        if not self._copies:  # of FSDP2 alone: the module is not looked through in each round
+            return
+        named = {**dict(self._model.named_parameters()), **dict(self._model.named_buffers())}
         for copies in self._copies:
-            _broadcast([tensors[name].detach() for name in copies.names], copies.source, copies.group)
+            tensors = [tensor_for(local_of(named[name])).detach() for name in copies.names]
+            _broadcast(tensors, copies.source, copies.group)
 
     # Where it is ---------------------------------------------------------------------------------
 
@@ -139,7 +142,7 @@ class ShardedModel(TorchReplica):
 
     def _reshard(self) -> None:
         for module in self._model.modules():
-            if any(kind.__name__ == "FSDPModule" for kind in type(module).__mro__):
+            if has_base(module, "FSDPModule"):
                 module.reshard()
 
     def _require_buffer(self, name: str, array: Any, is_buffer: bool) -> None:
@@ -203,7 +206,7 @@ def _owners_of(holders: dict[Any, list[int]], count: int) -> dict[tuple[str, tup
 
 
 def _broadcast(tensors: list[Any], source: int, group: Any) -> None:
-    """In their memory."""
+    """The values of the rank ``source`` come to these tensors of all ranks, in their memory."""
     import torch
     from torch import distributed
 
