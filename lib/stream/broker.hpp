@@ -16,22 +16,48 @@
 
 namespace fast::stream {
 
-// Where a stream is: the URL of a NATS server, and subjects of its messages.
+// Where a stream is: NATS servers, what proves who the client and the server are, and a subject.
 
-/// nats://[USER[:PASSWORD]@]HOST[:PORT][/SUBJECT]
-struct Address {
-  std::string url;      ///< for the client: without the subject, with user and password
-  std::string shown;    ///< for messages: without user and password
-  std::string subject;  ///< empty: none is given
-  /// Of the file FAST_NATS_PASSWORD_FILE; the URL has no user then. A secret without a user is a
-  /// token. Empty: all that there is stands in the URL.
-  std::string user{}, secret{};
+/// Files that prove who somebody is. An empty path: none. Secrets stand in files only, so that no
+/// list of processes and no log shows them.
+struct Security {
+  /// PEM: who signs certificates of servers. They are trusted beside those of the system.
+  std::string ca_file{};
+  std::string certificate_file{}, key_file{};  ///< PEM, of the client: both, or none
+  // At most one of these three logs in.
+  std::string password_file{};     ///< first line: the user's password; without a user, a token
+  std::string nkey_file{};         ///< a line with the user's seed (SU...), one with its key (U...)
+  std::string credentials_file{};  ///< of nsc: the user's JWT and seed
 };
 
-/// Reads the file FAST_NATS_PASSWORD_FILE, if this variable is set and the text has no password.
-/// Throws Error(argument), naming `option`, when the text is not of that form, and naming the
-/// variable when the file has no first line.
-Address read_address(std::string_view text, std::string_view option);
+/// Where `given` has no file, takes that of FAST_NATS_CA_FILE, FAST_NATS_CERTIFICATE_FILE and
+/// FAST_NATS_KEY_FILE, FAST_NATS_PASSWORD_FILE, FAST_NATS_NKEY_FILE, FAST_NATS_CREDENTIALS_FILE.
+/// The last three count only if `given` has none of them, and the key only with its certificate.
+Security with_environment(Security given);
+
+/// nats://[USER[:PASSWORD]@]HOST[:PORT][,nats://HOST...][/SUBJECT], or tls:// instead of nats://.
+/// tls:// means TLS 1.2 or later, and a server whose certificate is checked, with its host name.
+/// Servers are tried in this order, now and when the connection is lost; no others are.
+struct Address {
+  std::vector<std::string> servers{};  ///< for the client: without user and password
+  std::string shown{};                 ///< for messages: without user and password
+  std::string subject{};               ///< empty: none is given
+  std::string user{}, secret{};        ///< a secret without a user is a token
+  Security security{};
+  /// What a program should tell once: a password that lists of processes show, a secret's file
+  /// that others may read.
+  std::vector<std::string> notices{};
+
+  bool is_tls() const { return shown.starts_with("tls://"); }
+};
+
+/// Whether the text begins as the address of a stream does.
+bool is_address(std::string_view text);
+
+/// Reads the files of with_environment(security) as far as needed to say what is wrong with them.
+/// Throws Error(argument), naming `option`, when the text is not of that form, a file cannot be
+/// used, or two things log in at the same time.
+Address read_address(std::string_view text, std::string_view option, Security security = {});
 
 /// Parts of one character or more with dots between them, without spaces. "*" stands for one part,
 /// ">" at the end for one or more; both only where `wildcards` allows it.
@@ -127,6 +153,9 @@ struct BrokerOptions {
   std::string name;                            ///< of the program
   std::chrono::milliseconds patience{30'000};  ///< for a lost connection
   LogSink log = {};                            ///< told when it is lost, and when it is back
+  /// A server that is silent for three of them has lost the connection.
+  std::chrono::milliseconds ping_interval{5'000};
+  std::string inbox_prefix{};  ///< subjects of answers to this program; empty: _INBOX
 };
 
 class Broker {

@@ -75,7 +75,7 @@ void log(LogLevel, std::string_view text) {
 void add_options(tools::Command& command, PublishOptions& options) {
   tools::offer(command.add_option("from", options.from, data_help)->required(),
                {"<file>", "<directory>"});
-  command.add_option("to", options.to, "a subject of a stream: nats://HOST:PORT/SUBJECT")
+  command.add_option("to", options.to, "a subject of a stream: nats:// or tls://HOST:PORT/SUBJECT")
       ->required();
   command.begin_group("Publishing",
                       "fast-data publish packed nats://127.0.0.1:4222/samples --shuffle 7");
@@ -97,6 +97,7 @@ void add_options(tools::Command& command, PublishOptions& options) {
 
 void publish(const PublishOptions& options, const data::LoadOptions& reading) {
   const stream::Address address = address_of(options);
+  for (const std::string& notice : address.notices) log(LogLevel::warning, notice);
   const auto broker = stream::connect(address, {.name = "fast-data", .log = log});
   const auto sink = broker->sink(address.subject);
   const data::Splits splits = data::load(options.from, reading);

@@ -130,6 +130,7 @@ class Scoring {
         source_(broker_->source(plan.source)),
         sink_(broker_->sink(o.answers)),
         scorer_(service, *source_, *sink_, with_published(plan)) {
+    for (const std::string& notice : plan.address.notices) log(LogLevel::warning, notice);
     const auto window = broker_->duplicate_window(o.answers);
     const auto longest =
         std::max(2 * plan.source.acknowledge_within,

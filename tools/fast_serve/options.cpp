@@ -81,7 +81,8 @@ void add_network_rows(OptionTable& table, Options& o) {
 void add_stream_rows(OptionTable& table, Options& o) {
   table.group("streams");
   table.add("stream", o.stream, text(),
-            "nats://HOST:PORT: answers messages of a stream that this server keeps, beside "
+            "nats://HOST:PORT or tls://HOST:PORT: answers messages of a stream that this server "
+            "keeps, beside "
             "requests over HTTP");
   table.add("subject", o.subject, text(), "subject of the messages");
   table.add("answers", o.answers, text(), "subject of the answers, which another stream keeps");

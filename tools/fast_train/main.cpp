@@ -123,6 +123,10 @@ data::Splits data_of(const Group& ranks, const Options& o) {
 void check_start(const Group& ranks, const Options& o) {
   agree(ranks, Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
     fast_train::check_stream(o);
+    if (ranks.rank() == 0) {
+      for (const std::string& notice : fast_train::stream_notices(o))
+        fast::say("warning: {}\n", notice);
+    }
     fast_train::trainer_options(o);
     require(o.spares < ranks.size(), ErrorKind::argument,
             "--spares {}: {} ranks were started, and at least one must train; start more with "

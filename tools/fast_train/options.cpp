@@ -1,6 +1,7 @@
 #include "fast_train/options.hpp"
 
 #include "fast_train/rows.hpp"
+#include "stream/broker.hpp"
 #include "train/options/rows.hpp"
 
 namespace fast_train {
@@ -130,7 +131,7 @@ bool is_all_reduce(const Options& o) {
   return o.exchange == "allreduce" || o.rule.name == "allreduce";
 }
 
-bool is_stream(const Options& o) { return o.data.starts_with("nats://"); }
+bool is_stream(const Options& o) { return stream::is_address(o.data); }
 
 bool brings_momentum(const Options& o) {
   return !is_all_reduce(o) && o.rule.rule().traits().step.own_momentum;

@@ -16,7 +16,7 @@ void add_data_rows(OptionTable& table, Options& o) {
            "fashion-mnist, a file (.csv, .npz, .npy), shards (\"train-*.tar\"), or a directory "
            "with shards, images in folders (train/<class>/*.png or .jpg), the binary files of "
            "CIFAR-10 or CIFAR-100, .npy files or four IDX files (plain or .gz); or a stream of "
-           "samples (nats://HOST:PORT/SUBJECT), with --samples for an epoch and --test-data")
+           "samples (nats:// or tls://HOST:PORT/SUBJECT), with --samples and --test-data")
       .offer({"fashion-mnist", std::string(files), std::string(directories)})
       .agreed();
   data::add_rows(table, o.load);

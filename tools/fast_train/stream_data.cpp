@@ -36,6 +36,10 @@ void check_stream(const Options& o) {
           shown);
 }
 
+std::vector<std::string> stream_notices(const Options& o) {
+  return is_stream(o) ? address_of(o).notices : std::vector<std::string>{};
+}
+
 std::string shown_data(const Options& o) {
   if (!is_stream(o)) return o.data;
   const stream::Address address = address_of(o);

@@ -7,6 +7,8 @@
 #include <fast/nn/model_spec.hpp>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "fast_train/options.hpp"
 
@@ -14,6 +16,9 @@ namespace fast_train {
 
 /// Throws Error(argument) when an option is missing that a stream needs.
 void check_stream(const Options& o);
+
+/// Of the address: a password that lists of processes show, a secret's file that others may read.
+std::vector<std::string> stream_notices(const Options& o);
 
 /// What --data says, without user and password.
 std::string shown_data(const Options& o);

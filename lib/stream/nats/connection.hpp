@@ -31,19 +31,22 @@ using NamesHandle = std::unique_ptr<jsStreamNamesList, Destroys<jsStreamNamesLis
 using StreamInfoHandle = std::unique_ptr<jsStreamInfo, Destroys<jsStreamInfo_Destroy>>;
 using ConsumerInfoHandle = std::unique_ptr<jsConsumerInfo, Destroys<jsConsumerInfo_Destroy>>;
 
-/// Of the call that this thread made last.
+/// Of the call that this thread made last, without the library's "(FILE:LINE): ".
 inline std::string text_of(natsStatus status) {
   natsStatus last = NATS_OK;
   const char* detail = nats_GetLastError(&last);
-  if (last == status && detail != nullptr && *detail != '\0') return detail;
-  return natsStatus_GetText(status);
+  if (last != status || detail == nullptr || *detail == '\0') return natsStatus_GetText(status);
+  const std::string text = detail;
+  const std::size_t end = text.starts_with('(') ? text.find("): ") : text.npos;
+  return end == text.npos ? text : text.substr(end + 3);
 }
 
 class Connection {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Throws Error(resource) when the server cannot be reached.
+  /// Throws Error(resource) when no server of the address can be reached, or when none can be
+  /// trusted, or when none lets this program in. The text says what to do.
   Connection(const Address& address, const BrokerOptions& options);
   /// Callbacks do not run afterwards.
   ~Connection();
@@ -59,9 +62,11 @@ class Connection {
   void require_alive() const;
 
  private:
+  static void on_error(natsConnection* connection, natsSubscription*, natsStatus, void* self);
   static void on_lost(natsConnection*, void* self);
   static void on_back(natsConnection*, void* self);
   static void on_closed(natsConnection*, void* self);
+  void refused(const std::string& why);
   void lost();
   void back();
   void log(LogLevel level, const std::string& text) const;
@@ -72,6 +77,7 @@ class Connection {
   std::condition_variable changed_;
   std::optional<Clock::time_point> lost_since_;
   bool is_closed_ = false, ends_ = false;
+  std::string refused_;  ///< what the server has refused last
   natsConnection* connection_ = nullptr;
 };
 
