@@ -3,6 +3,7 @@ import json
 import queue
 import shutil
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -21,19 +22,22 @@ def free_port():
 
 
 class Server:
-    """nats-server on the loopback, its streams in `folder`. `user`: name and password."""
+    """nats-server on the loopback, its streams in `folder`. `user`: name and password. `more`: options, and `environment`
+    for them. `ca`: a file with the authority's certificate, of a server with TLS."""
 
-    def __init__(self, folder, streams=True, user=None):
-        self.folder, self.streams, self.user, self.port = folder, streams, user, free_port()
-        self.url = f"nats://{user[0] + '@' if user else ''}127.0.0.1:{self.port}"
+    def __init__(self, folder, streams=True, user=None, more=(), ca=None, port=None, environment=None):
+        self.folder, self.streams, self.user, self.port = folder, streams, user, port or free_port()
+        self.more, self.ca, self.environment = more, ca, environment
+        self.url = f"{'tls' if ca else 'nats'}://{user[0] + '@' if user else ''}127.0.0.1:{self.port}"
         self.process = None
         self.start()
 
     def start(self):
         store = ["-js", "-sd", str(self.folder)] if self.streams else []
         login = ["--user", self.user[0], "--pass", self.user[1]] if self.user else []
-        self.process = subprocess.Popen(["nats-server", "-a", "127.0.0.1", "-p", str(self.port), *store, *login],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        place = [] if "-c" in self.more else ["-a", "127.0.0.1", "-p", str(self.port)]
+        self.process = subprocess.Popen(["nats-server", *place, *store, *login, *map(str, self.more)],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment)
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -60,14 +64,22 @@ class Message:
 
 
 class Client:
-    """One thread publishes; another reads what comes."""
+    """One thread publishes; another reads what comes. `certificate`: its file, and that of its key."""
 
-    def __init__(self, server):
+    def __init__(self, server, certificate=None):
         self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
         self.socket.settimeout(None)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        info = b""  # before TLS begins, and not a byte more
+        while not info.endswith(b"\n"):
+            info += self.socket.recv(1)
+        self.info = json.loads(info[len(b"INFO "):])
+        if server.ca:
+            context = ssl.create_default_context(cafile=server.ca)
+            if certificate:
+                context.load_cert_chain(*certificate)
+            self.socket = context.wrap_socket(self.socket, server_hostname="127.0.0.1")
         self.file = self.socket.makefile("rb")
-        self.file.readline()  # INFO
         self.lock = threading.Lock()
         self.inboxes, self.count = {}, 0
         login = {"user": server.user[0], "pass": server.user[1]} if server.user else {}

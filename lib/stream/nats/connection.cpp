@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/message.hpp"
+#include "stream/nats/handshake_limit.hpp"
 #include "stream/nats/refusal.hpp"
 #include "stream/security.hpp"
 
@@ -128,6 +129,7 @@ void require_each(const Address& address, Options& options) {
 
 Connection::Connection(const Address& address, const BrokerOptions& options)
     : options_(options), shown_(address.shown) {
+  const HandshakeLimit limit;
   Options with;
   set_servers(with, address.servers);
   with.set(natsOptions_SetNoRandomize, true);

@@ -59,14 +59,15 @@ Advice of_tls(const std::string& why) {
                         reason.substr(reason.find(':', handshake.size()) + 1)),
             std::string(to_do_with_certificate(fault))};
   }
+  if (why.ends_with("(null)"))
+    return {"the server has stopped in the handshake of TLS", "see whether it runs there"};
   return {why, "see whether the server has TLS 1.2 or later"};
 }
 
 Advice of(const Address& address, natsStatus status, const std::string& why) {
   if (status == NATS_SECURE_CONNECTION_WANTED) {
-    return {
-        "the server has no TLS, and tls:// requires it",
-        "give it a certificate and a key, or see whether it is the right one; it was sent nothing"};
+    return {"the server has no TLS, and tls:// requires it",
+            "check the address, or give the server a certificate; nothing was sent to it"};
   }
   if (status == NATS_CONNECTION_AUTH_FAILED) {
     if (has_login(address))
