@@ -137,7 +137,7 @@ Connection::Connection(const Address& address, const BrokerOptions& options)
   set_tls(with, address);
   set_login(with, address);
   set_waits(with, options_);
-  with.set(natsOptions_SetName, options_.name.c_str());
+  with.set(natsOptions_SetName, in_json(options_.name).c_str());
   if (!options_.inbox_prefix.empty())
     with.set(natsOptions_SetCustomInboxPrefix, options_.inbox_prefix.c_str());
   require(with.status() == NATS_OK, ErrorKind::argument,

@@ -77,8 +77,9 @@ Advice of(const Address& address, natsStatus status, const std::string& why) {
             "set FAST_NATS_PASSWORD_FILE, FAST_NATS_NKEY_FILE or FAST_NATS_CREDENTIALS_FILE"};
   }
   if (status == NATS_SSL_ERROR) return of_tls(why);
-  // With TLS 1.3, the client's certificate is checked after the handshake.
-  if (status == NATS_PROTOCOL_ERROR && is_in(why, "got ''")) {
+  // With TLS 1.3, a server checks the client's certificate after the handshake.
+  if (is_in(why, "got ''") || is_in(why, "SSL_read") || is_in(why, "SSL_write") ||
+      status == NATS_CONNECTION_CLOSED) {
     return {"the server has closed the connection",
             address.security.certificate_file.empty()
                 ? "it may want a certificate of the client; set FAST_NATS_CERTIFICATE_FILE and "
