@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <initializer_list>
+
 namespace fast::stream {
 namespace {
 
