@@ -1,4 +1,5 @@
 """A NATS server for tests, and as much of a client as they need: streams, messages with headers, requests."""
+import atexit
 import json
 import queue
 import shutil
@@ -38,6 +39,7 @@ class Server:
         place = [] if "-c" in self.more else ["-a", "127.0.0.1", "-p", str(self.port)]
         self.process = subprocess.Popen(["nats-server", *place, *store, *login, *map(str, self.more)],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment)
+        atexit.register(self.process.kill)  # of a test that fails
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:

@@ -13,115 +13,20 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 
-SOURCES, CONNECT, DATA, TRAIN, SERVE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:6])
-SITES = SOURCES / "deploy/sites"
-sys.path += [str(SOURCES / "tests/serve"), str(SITES)]
+from relay import Relay
+from secure import PASSWORD, accepted, of_port, refused, run_here, secure_server, tls, variables, write
 import make_sites
 import nats
-from programs import PATIENCE_S, check, run_all, skip, wait_for
-from relay import Relay
+from programs import PATIENCE_S, check, wait_for
 
+DATA, TRAIN, SERVE = (pathlib.Path(argument).resolve() for argument in sys.argv[3:6])
 MARK = b"these bytes are weights"
 SIDE = 28
-PASSWORD = 'p@ss/"word\\,1'
-HERE = pathlib.Path  # files of the test's folder
-
-
-def certify(folder, *names, days=365):
-    subprocess.run([SITES / "make_certificates.sh", folder, *names], check=True, timeout=PATIENCE_S,
-                   env={**os.environ, "DAYS": str(days)})
-
-
-def tls(name="server", folder="certificates", verify=False):
-    """Options of a server with TLS."""
-    return ("--tls", f"--tlscert={folder}/{name}.pem", f"--tlskey={folder}/{name}-key.pem",
-            *(["--tlsverify", f"--tlscacert={folder}/ca.pem"] if verify else []))
-
-
-def secure_server(folder, name="server", verify=False, **more):
-    return nats.Server(folder, more=tls(name, verify=verify), ca="certificates/ca.pem", **more)
-
-
-def variables(**files):
-    """The environment with FAST_NATS_..._FILE; the authority's certificate unless it is None."""
-    named = {"ca": "certificates/ca.pem", **files}
-    return {**os.environ, **{f"FAST_NATS_{name.upper()}_FILE": str(HERE(file).resolve()) for name, file in named.items() if file}}
-
-
-def write(name, text, mode=0o600):
-    file = HERE(name)
-    file.write_text(text)
-    file.chmod(mode)
-    return file
-
-
-def of_port(port, host="localhost", scheme="tls"):
-    return f"{scheme}://{host}:{port}"
-
-
-class Connection:
-    """connection_program, and the lines that it has said."""
-
-    def __init__(self, address, *options, **files):
-        self.lines, self.changed = [], threading.Condition()
-        self.process = subprocess.Popen([CONNECT, address, *map(str, options)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True, env=variables(**files))
-        threading.Thread(target=self.read, daemon=True).start()
-
-    def read(self):
-        for line in self.process.stdout:
-            with self.changed:
-                self.lines.append(line.strip())
-                self.changed.notify_all()
-
-    def has(self, begin):
-        with self.changed:
-            return any(line.startswith(begin) for line in self.lines)
-
-    def wait(self, begin, seconds=PATIENCE_S):
-        with self.changed:
-            found = self.changed.wait_for(lambda: any(line.startswith(begin) for line in self.lines), seconds)
-        if not found:
-            sys.exit(f"FAILED: no line {begin!r} within {seconds} s: {self.lines}")
-
-    def tell(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        self.wait(f"done {line}")
-
-    def end(self):
-        self.process.stdin.write("quit\n")
-        self.process.stdin.flush()
-        return self.process.wait(PATIENCE_S)
-
-
-def refused(address, *texts, status=1, **files):
-    """One line that says all of `texts`."""
-    began = time.monotonic()
-    done = subprocess.run([CONNECT, address], capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL,
-                          env=variables(**files))
-    lines = done.stderr.strip().split("\n")
-    print(f"  {done.returncode} {lines[0]}")
-    check(done.returncode == status and len(lines) == 1 and all(text in lines[0] for text in texts) and "up" not in done.stdout,
-          f"{address}: status {done.returncode}: {done.stdout!r} {done.stderr!r} has not {texts}")
-    check(PASSWORD not in done.stderr, f"the password is told: {done.stderr}")
-    check(time.monotonic() - began < 30, "it is refused soon")
-
-
-def accepted(address, *options, **files):
-    connection = Connection(address, *options, **files)
-    connection.wait("up ")
-    return connection
 
 
 def test_the_server_proves_who_it_is():
-    certify("certificates", "server,localhost,127.0.0.1,::1", "elsewhere,nats.example.org")
-    certify("certificates", "old,localhost", days=-1)
-    certify("strangers", "server,localhost,127.0.0.1")
     good = secure_server("store", streams=False)
     check(accepted(of_port(good.port)).end() == 0, "a host by its name")
     check(accepted(of_port(good.port, "127.0.0.1")).end() == 0, "a host by its address")
@@ -166,8 +71,6 @@ def test_silent_and_strange_servers():
 
 
 def test_the_client_proves_who_it_is():
-    certify("certificates", "client")
-    certify("strangers", "client")
     server = secure_server("store", verify=True, streams=False)
     pair = {"certificate": "certificates/client.pem", "key": "certificates/client-key.pem"}
     check(accepted(of_port(server.port), **pair).end() == 0, "a client with a certificate")
@@ -189,7 +92,7 @@ def test_passwords_and_tokens():
     server = secure_server("store", streams=False, user=("me", PASSWORD))
     address = f"tls://me@localhost:{server.port}"
     connection = accepted(address, password=file)
-    shown = HERE(f"/proc/{connection.process.pid}/cmdline").read_bytes()
+    shown = pathlib.Path(f"/proc/{connection.process.pid}/cmdline").read_bytes()
     check(PASSWORD.encode() not in shown, f"{shown}")
     check(connection.end() == 0, "user and password")
     refused(of_port(server.port), "the server wants to know who logs in", "FAST_NATS_PASSWORD_FILE")
@@ -212,7 +115,7 @@ def signed(claims, seed_file, issuer):
     text = part(b'{"typ":"JWT","alg":"ed25519-nkey"}') + b"." + part(json.dumps({"iss": issuer, "iat": 1, **claims}).encode())
     write("signed", text.decode())
     raw = base64.b32decode(seed_file + "=" * (-len(seed_file) % 8))[2:34]
-    HERE("key.der").write_bytes(bytes.fromhex("302e020100300506032b657004220420") + raw)
+    pathlib.Path("key.der").write_bytes(bytes.fromhex("302e020100300506032b657004220420") + raw)
     signature = make_sites.openssl("pkeyutl", "-sign", "-rawin", "-inkey", "key.der", "-keyform", "DER", "-in", "signed")
     return (text + b"." + part(signature)).decode()
 
@@ -304,101 +207,13 @@ def test_a_silent_server_is_noticed():
     server.stop()
 
 
-def deployed(name, routes, folder="deployed", **ports):
-    """A server by a file of deploy/sites, with other ports and the loopback's address. `folder`: of its certificates."""
-    text = (SITES / name).read_text().replace("_file: ", f"_file: {folder}/")
-    for number, port in ports.items():
-        text = text.replace(f"0.0.0.0:{number[1:]}", f"127.0.0.1:{port}")
-    for i, port in enumerate(routes):
-        text = text.replace(f"nats-{i + 1}.example.org:6222", f"127.0.0.1:{port}")
-    file = write(f"deployed/{ports['p4222']}.conf", text)
-    return nats.Server("store", streams=False, more=("-c", file), port=ports["p4222"], ca=f"{folder}/ca.pem",
-                       environment={**os.environ, "NAME": f"nats-{ports['p4222']}"})
-
-
-def test_deployed_servers():
-    """Three servers of deploy/sites: who may log in, and say and hear what."""
-    subprocess.run([SITES / "make_sites.py", "deployed", "run7", "alpha", "beta"], check=True)
-    before = HERE("deployed/alpha.nkey").read_text()
-    subprocess.run([SITES / "make_sites.py", "deployed", "run7", "alpha", "beta", "cluster:password"], check=True)
-    check(HERE("deployed/alpha.nkey").read_text() == before, "nkeys stay")
-    for file in ("ca.pem", "server.pem", "server-key.pem"):
-        shutil.copy(f"certificates/{file}", "deployed")
-    routes, leaves = [nats.free_port() for _ in range(3)], [nats.free_port() for _ in range(3)]
-    servers = [deployed("server.conf", routes, p4222=nats.free_port(), p6222=routes[i], p7422=leaves[i]) for i in range(3)]
-    urls = [of_port(server.port) for server in servers]
-    alpha = accepted(",".join(urls), 500, "_INBOX_alpha", nkey="deployed/alpha.nkey")
-    beta = accepted(",".join(urls[1:]), 500, "_INBOX_beta", nkey="deployed/beta.nkey")
-    refused(urls[0], "the server wants to know who logs in")
-    refused(urls[1], "does not accept this login", password=write("password", "x\n"))
-    refused(f"tls://cluster@localhost:{servers[2].port}", "does not accept this login", password="password")
-    refused(urls[2], "unable to get local issuer", ca=None, nkey="deployed/alpha.nkey")
-
-    beta.tell("listen run7.beat.alpha")
-    beta.tell("listen run7.data.*.beta")
-    wait_for(lambda: alpha.tell("send run7.beat.alpha hello") or beta.has("got run7.beat.alpha hello"), "alpha is heard")
-    alpha.tell("send run7.data.alpha.beta weights")
-    beta.wait("got run7.data.alpha.beta weights")
-    alpha.tell("answer run7.ask.alpha")
-    wait_for(lambda: beta.tell("request run7.ask.alpha please") or beta.has("answered answer"), "alpha answers")
-    for line, text in (("send run7.beat.beta x", 'Publish to "run7.beat.beta"'), ("send run7.data.beta.x x", "run7.data.beta.x"),
-                       ("send other x", 'Publish to "other"'), ("listen _INBOX_beta.>", 'Subscription to "_INBOX_beta.>"'),
-                       ("listen >", 'Subscription to ">"')):
-        alpha.tell(line)
-        wait_for(lambda: any("Permissions Violation" in each and text in each for each in alpha.lines), f"{line} is refused")
-
-    servers[0].kill()
-    alpha.wait(f"log {','.join(urls)}: connected again")
-    alpha.tell("send run7.beat.alpha again")
-    beta.wait("got run7.beat.alpha again")
-
-    login_node(leaves, alpha, beta)
-    more_servers(routes, beta)
-    check(alpha.end() == 0 and beta.end() == 0, "they end")
-    for server in servers[1:]:
-        server.kill()
-
-
-def login_node(leaves, alpha, beta):
-    """A leaf server logs in as a site; jobs of the cluster log in there."""
-    password = HERE("deployed/cluster.password").read_text().strip()
-    write("deployed/urls.conf", "urls: [ " + ", ".join(f'"tls://cluster:{password}@localhost:{port}"' for port in leaves) + " ]\n")
-    everybody = HERE("deployed/sites.conf").read_text()
-    subprocess.run([SITES / "make_sites.py", "deployed", "run7", "cluster"], check=True)  # on the login node
-    leaf = deployed("leaf.conf", (), p4222=nats.free_port())
-    HERE("deployed/sites.conf").write_text(everybody)
-    job = accepted(of_port(leaf.port), 500, "_INBOX_cluster", nkey="deployed/cluster.nkey")
-    refused(of_port(leaf.port), "the server wants to know who logs in")
-    job.tell("listen run7.beat.alpha")
-    beta.tell("listen run7.beat.cluster")
-    wait_for(lambda: alpha.tell("send run7.beat.alpha leaf") or job.has("got run7.beat.alpha leaf"), "the leaf hears alpha")
-    wait_for(lambda: job.tell("send run7.beat.cluster leaf") or beta.has("got run7.beat.cluster leaf"), "the leaf is heard")
-    check(job.end() == 0, "it ends")
-    leaf.kill()
-
-
-def more_servers(routes, beta):
-    """A server with a certificate of another authority is not linked with the others; one of theirs is."""
-    for folder in ("strangers", "certificates"):
-        one = deployed("server.conf", routes, folder, p4222=nats.free_port(), p6222=nats.free_port(), p7422=nats.free_port())
-        client = accepted(of_port(one.port), ca=f"{folder}/ca.pem", nkey="deployed/alpha.nkey")
-        heard = lambda: client.tell(f"send run7.beat.alpha {folder}") or beta.has(f"got run7.beat.alpha {folder}")
-        if folder == "certificates":
-            wait_for(heard, "a fourth server is heard")
-        else:
-            time.sleep(2)
-            check(not heard() and not time.sleep(0.5) and not heard(), "a stranger's server is heard")
-        check(client.end() == 0, "it ends")
-        one.kill()
-
-
 def write_idx(folder, count):
     """Images of the mark's bytes."""
-    HERE(folder).mkdir()
+    pathlib.Path(folder).mkdir()
     image = (MARK * SIDE * SIDE)[:SIDE * SIDE]
     for name in ("train", "t10k"):
-        (HERE(folder) / f"{name}-images-idx3-ubyte").write_bytes(struct.pack(">4i", 2051, count, SIDE, SIDE) + image * count)
-        (HERE(folder) / f"{name}-labels-idx1-ubyte").write_bytes(struct.pack(">2i", 2049, count) + bytes(i % 10 for i in range(count)))
+        (pathlib.Path(folder) / f"{name}-images-idx3-ubyte").write_bytes(struct.pack(">4i", 2051, count, SIDE, SIDE) + image * count)
+        (pathlib.Path(folder) / f"{name}-labels-idx1-ubyte").write_bytes(struct.pack(">2i", 2049, count) + bytes(i % 10 for i in range(count)))
 
 
 def run(*command, **files):
@@ -420,7 +235,7 @@ def serve_one(address, client, image, **files):
     client.publish("images", image, {"Content-Type": "application/octet-stream", "X-Tensor-Type": "u8"})
     wait_for(lambda: client.stored("ANSWERS") == 1, "the answer")
     process.send_signal(signal.SIGTERM)
-    check(process.wait(PATIENCE_S) == 0, f"fast-serve: {HERE('errors.txt').read_text()}")
+    check(process.wait(PATIENCE_S) == 0, f"fast-serve: {pathlib.Path('errors.txt').read_text()}")
 
 
 def test_streams_over_tls():
@@ -467,18 +282,6 @@ def test_programs_refuse_in_one_line():
     server.stop()
 
 
-def main():
-    for program, package in (("nats-server", "nats-server"), ("openssl", "openssl")):
-        if shutil.which(program) is None:
-            skip(f"no {program} (apt-get install {package})")
-    tests = (test_the_server_proves_who_it_is, test_silent_and_strange_servers, test_the_client_proves_who_it_is,
-             test_passwords_and_tokens, test_nkeys_and_credentials, test_the_next_server_of_the_list,
-             test_a_silent_server_is_noticed, test_deployed_servers, test_streams_over_tls, test_programs_refuse_in_one_line)
-    with tempfile.TemporaryDirectory(prefix="fast-secure-") as folder:
-        os.chdir(folder)
-        status = run_all([(each, ()) for each in tests if not sys.argv[6:] or each.__name__ in sys.argv[6:]])
-        os.chdir("/")
-    return status
-
-
-sys.exit(main())
+sys.exit(run_here((test_the_server_proves_who_it_is, test_silent_and_strange_servers, test_the_client_proves_who_it_is,
+                   test_passwords_and_tokens, test_nkeys_and_credentials, test_the_next_server_of_the_list,
+                   test_a_silent_server_is_noticed, test_streams_over_tls, test_programs_refuse_in_one_line), sys.argv[6:]))
