@@ -101,7 +101,8 @@ bool is_address(std::string_view text) { return !scheme_of(text).empty(); }
 Address read_address(std::string_view text, std::string_view option, Security security) {
   std::vector<std::string_view> parts = split_servers(text);
   const std::string_view subject = take_subject(parts.back());
-  Address address{.subject = std::string(subject), .security = with_environment(security)};
+  Address address{.subject = std::string(subject),
+                  .security = with_environment(std::move(security))};
   bool good = (subject.empty() || is_subject(subject, true)) && subject.find('@') == subject.npos;
   bool is_mixed = false, has_ip6 = false;
   std::string_view user;
