@@ -2,7 +2,7 @@
 //
 //   connection_program ADDRESS [PING_INTERVAL_MS [INBOX_PREFIX]]
 //
-// listen SUBJECT | answer SUBJECT | send SUBJECT TEXT | request SUBJECT TEXT | quit
+// listen SUBJECT | answer SUBJECT | send SUBJECT TEXT | request SUBJECT TEXT | again COUNT | quit
 #include <nats/nats.h>
 
 #include <cstdio>
@@ -38,7 +38,7 @@ std::string request(natsConnection* connection, const std::string& subject,
   return status == NATS_OK ? natsMsg_GetData(answer) : stream::text_of(status);
 }
 
-void serve(const stream::Connection& connection) {
+void serve(const stream::Connection& connection, const stream::Address& address) {
   natsConnection* handle = connection.handle();
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
@@ -54,6 +54,8 @@ void serve(const stream::Connection& connection) {
       natsConnection_PublishString(handle, subject.c_str(), text.c_str());
     } else if (verb == "request") {
       say_line("answered " + request(handle, subject, text));
+    } else if (verb == "again") {
+      for (int i = std::stoi(subject); i > 0; --i) const stream::Connection one(address, {});
     }
     natsConnection_FlushTimeout(handle, 2000);
     say_line("done " + line);
@@ -74,7 +76,7 @@ int main(int count, char** words) {
     char url[256] = "";
     natsConnection_GetConnectedUrl(connection.handle(), url, sizeof url);
     say_line(std::string("up ") + url);
-    serve(connection);
+    serve(connection, address);
     return 0;
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

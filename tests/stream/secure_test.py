@@ -141,6 +141,12 @@ def test_nkeys_and_credentials():
     refused(of_port(server.port), "the server wants to know who logs in", "FAST_NATS_NKEY_FILE")
     server.stop()
 
+    server = nats.Server("store", streams=False, port=(port := nats.free_port()), more=("-c", "nkeys.conf", "-a", "127.0.0.1", "-p", port))
+    connection = accepted(of_port(server.port, scheme="nats"), nkey="me.nkey")
+    connection.tell("again 600")  # each signs something else
+    check(connection.end() == 0, "many logins")
+    server.stop()
+
     operator, account = make_sites.new_nkey(14 << 3), make_sites.new_nkey(0)
     limits = {"subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": True, "conn": -1, "leaf": -1}
     operator_token = signed({"sub": operator[1], "name": "o", "jti": "o", "nats": {"type": "operator", "version": 2}}, *operator)

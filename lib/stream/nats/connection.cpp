@@ -107,6 +107,19 @@ void set_waits(Options& options, const BrokerOptions& of) {
   options.set(natsOptions_SetFailRequestsOnDisconnect, true);
 }
 
+/// Version 3.4 of the client library leaves out a signature that begins with a zero byte: one of
+/// 256 logins by an nkey or credentials is refused. The next one signs something else.
+natsStatus connect_by(const Options& options, const Security& files, natsConnection*& made) {
+  constexpr int most_logins = 4;
+  const bool signs = !files.nkey_file.empty() || !files.credentials_file.empty();
+  natsStatus status = NATS_OK;
+  for (int login = 0; login < (signs ? most_logins : 1); ++login) {
+    status = natsConnection_Connect(&made, options.handle());
+    if (status != NATS_CONNECTION_AUTH_FAILED) break;
+  }
+  return status;
+}
+
 /// Of several servers, the client library tells why the last one was not taken. This asks each, and
 /// throws for the first that answers.
 void require_each(const Address& address, Options& options) {
@@ -117,7 +130,7 @@ void require_each(const Address& address, Options& options) {
   for (std::size_t i = 0; i < address.servers.size(); ++i) {
     set_servers(options, std::span(address.servers).subspan(i, 1));
     natsConnection* made = nullptr;
-    const natsStatus status = natsConnection_Connect(&made, options.handle());
+    const natsStatus status = connect_by(options, address.security, made);
     const std::string why = text_of(status);
     natsConnection_Destroy(made);
     if (status != NATS_OK && status != NATS_NO_SERVER && status != NATS_TIMEOUT)
@@ -147,7 +160,7 @@ Connection::Connection(const Address& address, const BrokerOptions& options)
   with.set(natsOptions_SetDisconnectedCB, on_lost, this);
   with.set(natsOptions_SetReconnectedCB, on_back, this);
   with.set(natsOptions_SetClosedCB, on_closed, this);
-  const natsStatus status = natsConnection_Connect(&connection_, with.handle());
+  const natsStatus status = connect_by(with, address.security, connection_);
   if (status == NATS_OK) return;
   const std::string why = text_of(status);
   if (address.servers.size() > 1) require_each(address, with);
