@@ -48,8 +48,7 @@ def test_deployed_servers():
     beta.tell("listen run7.beat.alpha")
     beta.tell("listen run7.data.*.beta")
     wait_for(lambda: alpha.tell("send run7.beat.alpha hello") or beta.has("got run7.beat.alpha hello"), "alpha is heard")
-    alpha.tell("send run7.data.alpha.beta weights")
-    beta.wait("got run7.data.alpha.beta weights")
+    wait_for(lambda: alpha.tell("send run7.data.alpha.beta weights") or beta.has("got run7.data.alpha.beta weights"), "weights")
     alpha.tell("answer run7.ask.alpha")
     wait_for(lambda: beta.tell("request run7.ask.alpha please") or beta.has("answered answer"), "alpha answers")
     for line, text in (("send run7.beat.beta x", 'Publish to "run7.beat.beta"'), ("send run7.data.beta.x x", "run7.data.beta.x"),
@@ -60,8 +59,7 @@ def test_deployed_servers():
 
     servers[0].kill()
     alpha.wait(f"log {','.join(urls)}: connected again")
-    alpha.tell("send run7.beat.alpha again")
-    beta.wait("got run7.beat.alpha again")
+    wait_for(lambda: alpha.tell("send run7.beat.alpha again") or beta.has("got run7.beat.alpha again"), "alpha is heard again")
 
     login_node(leaves, alpha, beta)
     more_servers(routes, beta)
