@@ -25,6 +25,7 @@ namespace fast {
 struct Worker::Impl {
   /// Collective. All that has to agree has been checked.
   Impl(const Group& group, const worker::StartupConfig& agreed, worker::WorkerParts ready);
+  ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   /// The same, with the wait of a spare, which tries one seat after the other. Null in a spare that
@@ -71,6 +72,7 @@ struct Worker::Impl {
                                          worker::LinkBuilder& builder,
                                          std::optional<worker::WorkerParts> ready);
   void open_average();
+  void join_sites();
   void enter(const std::optional<membership::SeatOffer>& offer);
   void note_round();
   void hand_back(const StepOptions& options);

@@ -11,6 +11,7 @@
 #include "core/message.hpp"
 #include "exchange/open_coordinator.hpp"
 #include "worker/impl.hpp"
+#include "worker/site_exchange.hpp"
 #include "worker/start/requirements.hpp"
 #include "worker/start/startup.hpp"
 
@@ -116,6 +117,10 @@ Worker::Impl::Impl(const Group& group, const worker::StartupConfig& agreed,
   enter(ready.offer);
 }
 
+Worker::Impl::~Impl() {
+  if (setting.options.site) setting.options.site->abandon();
+}
+
 std::unique_ptr<Worker::Impl> Worker::Impl::make(const Group& group,
                                                  const worker::StartupConfig& agreed) {
   worker::LinkBuilder builder(group, agreed);
@@ -159,11 +164,23 @@ void Worker::Impl::enter(const std::optional<membership::SeatOffer>& offer) {
     } catch (...) {
       worker::rethrow_as_failed(participation.abandon());
     }
+    if (setting.options.site) join_sites();
     return;
   }
   // The run may have grown since this spare was offered its seat.
   entered = entry.take_seat(*offer, [this](std::int64_t rounds) { return growth.begin(rounds); });
   if (entry.replaces()) round.combiner().memory().leave_out_rounds();
+}
+
+/// The weights may be those of another site now, and so many rounds count as made.
+void Worker::Impl::join_sites() {
+  const std::int64_t rounds = setting.options.site->begin(mixer->layout());
+  progress.stats.rounds = progress.stats.joined_at = rounds;
+  progress.combinations = rounds / setting.steps();
+  mixer->start(true);
+  plan->skip_to(progress.combinations);
+  link.exchange->complete(progress.combinations);
+  publisher.restart(progress.combinations);
 }
 
 /// Collective, if the rule averages over all workers.
@@ -215,6 +232,7 @@ void Worker::Impl::end_round(const StepOptions& options) {
   const auto& accelerator = setting.options.accelerator;
   if (accelerator && options.queue) accelerator->order(Accelerator::Order::after, *options.queue);
   if (setting.options.not_finite == NotFinite::heal && !rotates) recovery.heal();
+  if (setting.options.site) setting.options.site->end_step(progress.stats.rounds + 1);
   const algorithm::RoundInfo info{.round = progress.combinations,
                                   .asynchronous = !setting.exact(),
                                   .workers = setting.group.size(),
@@ -336,6 +354,7 @@ void Worker::Impl::require_in_training(std::string_view call) const {
 void Worker::Impl::finish() {
   if (participation.has_ended()) return;
   if (rotates) mixer->memory().copy_weights_from(link.exchange->published().data);
+  if (setting.options.site) setting.options.site->finish();
   participation.finish(publisher);
 }
 
@@ -410,6 +429,7 @@ void Worker::republish() {
 void Worker::rebind(std::vector<TensorView> parameters) {
   worker::needed(impl_).mixer->rebind(
       layout().rebound(worker::participating(std::move(parameters), impl_->setting.options)));
+  if (const auto& site = impl_->setting.options.site) site->rebind(layout());
 }
 void Worker::allow_growth(const GrowthRounds& rounds) {
   if (worker::is_active(impl_)) impl_->growth.allow(rounds);

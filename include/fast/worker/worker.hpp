@@ -45,7 +45,8 @@ struct WorkerStats {
   std::array<std::int64_t, 16> ages{};
   std::int64_t rejoined = 0;  ///< times that the worker caught up by adopting neighbors' weights
   /// Of a spare that has taken a seat: the rounds that count as made when it began, and those that
-  /// the worker before it is known to have made. 0 for all other workers.
+  /// the worker before it is known to have made. `joined_at` also of a site that has joined others.
+  /// 0 for all other workers.
   std::int64_t joined_at = 0, predecessor_rounds = 0;
   std::int64_t healed = 0;         ///< rounds whose step left a loss or weights that are not finite
   std::int64_t messages_sent = 0;  ///< publications × readers, over all rounds
@@ -62,7 +63,8 @@ struct WorkerStats {
   bool lazy_weights = false;
 };
 
-class Accelerator;  // made by cuda::accelerator()
+class Accelerator;   // made by cuda::accelerator()
+class SiteExchange;  // made by sites::join()
 
 template <class T>
 class RotatingArena;
@@ -85,6 +87,9 @@ struct WorkerOptions {
   /// with and without one fit each other. What a device does not do (algorithms that are not
   /// elementwise, most codecs) is refused by name.
   std::shared_ptr<Accelerator> accelerator;
+  /// Joins this job to jobs at other places. For one worker whose tensors are in host memory; null:
+  /// there are no other sites. The constructor then blocks until the site takes part.
+  std::shared_ptr<SiteExchange> site;
   WeightRule weights = WeightRule::automatic;
   bool lazy_weights = false;  ///< (I+W)/2
   /// Oldest neighbor's round that may be combined in round t is t - staleness. 0: exactly the same

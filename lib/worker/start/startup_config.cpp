@@ -227,12 +227,24 @@ ParameterLayout layout_of(std::vector<TensorView> parameters, const WorkerOption
   return layout;
 }
 
+void check_for_sites(const Group& group, const WorkerOptions& options) {
+  if (!options.site) return;
+  const int ranks = group.everyone().size();
+  require(ranks == 1, ErrorKind::argument,
+          "Worker: a site of {} ranks; a site has one rank so far. Start each rank as a site of its "
+          "own, or leave the option `site` out",
+          ranks);
+  require(!options.accelerator, ErrorKind::argument,
+          "Worker: a site whose tensors are on a device; hand over a mirror in host memory");
+}
+
 /// The part of each rank alone. Returns what the user should know.
 std::string check_own_part(const Group& group, std::optional<StartupConfig>& agreed,
                            const TopologyRule& rule, std::vector<TensorView> parameters,
                            WorkerOptions options) {
   check_options(options, options.algorithm.traits());
   check_for_spares(group, options);
+  check_for_sites(group, options);
   TopologyConfig wiring{rule, options.weights, options.lazy_weights};
   ResolvedTopology wired = wiring.of(group.size(), options);
   options.weights = wired.weights.rule;

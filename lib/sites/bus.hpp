@@ -1,0 +1,32 @@
+// Where sites' messages go: subjects of a message system, without a memory. Messages may be lost, and
+// may come late.
+#pragma once
+
+#include <fast/core/observer.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace fast::sites {
+
+class Bus {
+ public:
+  /// Is called by threads of the bus, for one subject by one at a time.
+  using Handler = std::function<void(std::string_view text)>;
+
+  virtual ~Bus() = default;
+  /// Does not wait for anybody. The message is lost while there is no connection.
+  virtual void send(const std::string& subject, const std::string& text) = 0;
+  /// `subject` may have the wildcard "*". Handlers do not run any more when the bus has ended.
+  virtual void listen(const std::string& subject, Handler handler) = 0;
+  /// The run's name: the first part of all subjects.
+  virtual const std::string& run() const = 0;
+};
+
+/// To a NATS server. Throws Error(argument) for an address that names no run, Error(resource) when the
+/// server cannot be reached, and when this program was built without the client library.
+std::unique_ptr<Bus> connect_bus(const std::string& url, const std::string& site, LogSink log);
+
+}  // namespace fast::sites

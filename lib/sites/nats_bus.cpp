@@ -1,0 +1,95 @@
+// Sites' messages as core messages of NATS, which no server stores.
+#include <nats/nats.h>
+
+#include <fast/core/error.hpp>
+
+#include <deque>
+#include <string>
+
+#include "core/message.hpp"
+#include "sites/bus.hpp"
+#include "stream/nats/connection.hpp"
+
+namespace fast::sites {
+namespace {
+
+class NatsBus final : public Bus {
+ public:
+  NatsBus(const stream::Address& address, const std::string& site, LogSink log)
+      : run_(address.subject),
+        connection_(address, {.name = "fast site " + site, .patience = forever, .log = std::move(log)}) {}
+
+  ~NatsBus() override {
+    for (Subscription& subscription : subscriptions_) subscription.end();
+  }
+
+  void send(const std::string& subject, const std::string& text) override {
+    // What is sent while the connection is lost would come late, all at once.
+    if (!connection_.is_up()) return;
+    natsConnection_Publish(connection_.handle(), subject.c_str(), text.data(),
+                           static_cast<int>(text.size()));
+  }
+
+  void listen(const std::string& subject, Handler handler) override {
+    Subscription& made = subscriptions_.emplace_back();
+    made.handler = std::move(handler);
+    const natsStatus status = natsConnection_Subscribe(
+        &made.handle, connection_.handle(), subject.c_str(), &Subscription::on_message, &made);
+    require(status == NATS_OK, ErrorKind::resource, "{}: no subscription to {}: {}",
+            connection_.shown(), printable(subject), printable(stream::text_of(status)));
+  }
+
+  const std::string& run() const override { return run_; }
+
+ private:
+  static constexpr std::chrono::milliseconds forever{std::chrono::hours(24 * 365)};
+
+  struct Subscription {
+    Handler handler;
+    natsSubscription* handle = nullptr;
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool ended = false;
+
+    static void on_message(natsConnection*, natsSubscription*, natsMsg* message, void* self) {
+      const stream::MessageHandle held(message);
+      const auto size = static_cast<std::size_t>(natsMsg_GetDataLength(message));
+      try {
+        static_cast<Subscription*>(self)->handler({natsMsg_GetData(message), size});
+      } catch (const std::exception&) {  // no memory: as if the message was lost
+      }
+    }
+    static void on_end(void* self) {
+      auto* subscription = static_cast<Subscription*>(self);
+      const std::lock_guard lock(subscription->mutex);
+      subscription->ended = true;
+      subscription->changed.notify_all();
+    }
+    /// The handler does not run afterwards.
+    void end() {
+      if (handle == nullptr) return;
+      natsSubscription_SetOnCompleteCB(handle, on_end, this);
+      natsSubscription_Unsubscribe(handle);
+      std::unique_lock lock(mutex);
+      changed.wait_for(lock, std::chrono::seconds(5), [this] { return ended; });
+      natsSubscription_Destroy(handle);
+    }
+  };
+
+  std::string run_;
+  stream::Connection connection_;
+  std::deque<Subscription> subscriptions_;
+};
+
+}  // namespace
+
+std::unique_ptr<Bus> connect_bus(const std::string& url, const std::string& site, LogSink log) {
+  const stream::Address address = stream::read_address(url, "site-url");
+  require(!address.subject.empty() && stream::is_subject(address.subject, false),
+          ErrorKind::argument,
+          "site {}: \"{}\" names no run; nats://HOST:PORT/RUN is required, RUN equal at all sites",
+          site, address.shown + "/" + printable(address.subject));
+  return std::make_unique<NatsBus>(address, site, std::move(log));
+}
+
+}  // namespace fast::sites

@@ -1,0 +1,141 @@
+// One site among the others: says what it holds, hears what they say, and reads what they publish.
+#pragma once
+
+#include <fast/core/deadline.hpp>
+#include <fast/core/memory.hpp>
+#include <fast/core/observer.hpp>
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "membership/periodic_thread.hpp"
+#include "sites/bus.hpp"
+#include "sites/fetch.hpp"
+#include "sites/site_table.hpp"
+
+namespace fast::sites {
+
+/// A publication of another site that has come whole.
+struct Received {
+  std::string site;
+  std::uint64_t incarnation = 0;
+  Publication what;
+  std::shared_ptr<const AlignedBuffer> bytes;
+};
+
+struct NodeOptions {
+  std::string site, about;
+  Seconds silence{2};
+  /// Bytes of a message, of a state: others are not read.
+  std::uint64_t message_bytes = 0, state_bytes = 0;
+  /// Each message of a neighbor is read; else only its newest one.
+  bool exact = true;
+  LogSink log{};
+};
+
+/// Any thread may call it.
+class Node {
+ public:
+  Node(std::unique_ptr<Bus> bus, NodeOptions options);
+  ~Node();
+
+  // Of this site.
+
+  /// From now on the others hear of this site. Its incarnation is later than all that it has heard of.
+  void appear();
+  /// It takes part from exchange `next` on, and so many rounds count as made.
+  void begin(std::int64_t next, std::int64_t round);
+  void set_progress(std::int64_t next, std::int64_t round);
+  /// Holds the publication for the others. Two messages and one state are held.
+  void publish(Publication what, std::shared_ptr<const AlignedBuffer> bytes);
+  /// A site asks for a state; until one is published.
+  bool is_asked_for_state() const;
+  void leave();
+  /// Throws Error(argument) when another process has taken this site's name.
+  void require_own_name() const;
+
+  // Of the others.
+
+  /// Waits until `is_over`, which is called with the lock held, again and again. False if the deadline
+  /// has passed before.
+  bool wait(const std::function<bool()>& is_over, const Deadline& deadline);
+
+  // Inside of wait() or not: each takes the lock.
+  std::vector<Status> living() const;
+  std::optional<Status> living(const std::string& site) const;
+  /// Reads messages of these sites as they publish them, with numbers of at least `least`.
+  void follow(std::set<std::string> sites, std::int64_t least);
+  /// The message with that number; with `newest`, the newest one of at least `number`. Null: it has
+  /// not come.
+  std::shared_ptr<const Received> message(const std::string& site, std::int64_t number,
+                                          bool newest = false) const;
+  /// From now on, until it is there.
+  void ask_for_state(const std::string& site);
+  std::shared_ptr<const Received> state(const std::string& site) const;
+
+  double bytes_sent() const;
+  double bytes_received() const;
+
+ private:
+  struct Held {
+    Publication what;
+    std::shared_ptr<const AlignedBuffer> bytes;
+  };
+  /// Of one other site.
+  struct Mailbox {
+    std::optional<Fetch> fetch;
+    std::vector<std::shared_ptr<const Received>> messages;
+    std::shared_ptr<const Received> state;
+    bool wants_state = false;
+    Clock::time_point asked{};  ///< for a state
+  };
+  struct Letter {
+    std::string subject, text;
+  };
+  using Letters = std::vector<Letter>;
+
+  void hear_status(std::string_view text);
+  void hear_request(std::string_view text);
+  void hear_chunk(std::string_view text);
+  void hear_state_request();
+  bool tick(Seconds elapsed);
+  // With the lock held.
+  Status own_status() const;
+  std::optional<Publication> wanted(const Mailbox& mailbox, const Status& from) const;
+  bool has(const Mailbox& mailbox, const Publication& what) const;
+  void read_on(Letters& letters, Clock::time_point now);
+  void begin_fetch(Mailbox& mailbox, const Status& from, Clock::time_point now);
+  void ask(Letters& letters, const std::string& site, Fetch& fetch, std::size_t most,
+           Clock::time_point now);
+  void keep(const std::string& site, Mailbox& mailbox);
+  void report_once(const std::string& key, const std::string& text);
+  void send(const Letters& letters);
+  std::string subject(std::string_view verb, const std::string& site) const;
+
+  std::unique_ptr<Bus> bus_;
+  const NodeOptions options_;
+  mutable std::recursive_mutex mutex_;
+  std::condition_variable_any changed_;
+  SiteTable table_;
+  Status own_;
+  bool appeared_ = false, replaced_ = false, state_asked_ = false;
+  std::vector<Held> held_;
+  std::set<std::string> followed_;
+  std::int64_t least_ = 0;
+  std::map<std::string, Mailbox> mailboxes_;
+  FetchWindow window_;
+  std::set<std::string> reported_;
+  double bytes_sent_ = 0, bytes_received_ = 0;
+  Clock::time_point said_{};
+  std::optional<membership::PeriodicThread> beat_;
+};
+
+}  // namespace fast::sites

@@ -1,0 +1,123 @@
+#include "sites/outer_step.hpp"
+
+#include <fast/core/error.hpp>
+#include <fast/mixing/kernels.hpp>
+
+#include <cstring>
+
+namespace fast::sites {
+namespace {
+
+/// The tensors of a model as they lie in its packed vector.
+ParameterLayout packed_layout(const ParameterLayout& model, std::byte* packed) {
+  std::vector<TensorView> views = model.views();
+  const std::vector<Segment> places = model.tensors();
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    views[i].data = packed + places[i].offset_bytes;
+    views[i].device = Device{};
+  }
+  return ParameterLayout(std::move(views));
+}
+
+void require_fitting(const algorithm::Rule& rule) {
+  const algorithm::RuleTraits& traits = rule.traits();
+  const bool fits = traits.topology.scope == algorithm::Scope::neighbors &&
+                    traits.timing.publish_point == algorithm::PublishPoint::after_step &&
+                    traits.timing.combine_every > 1 && traits.timing.delay == 0 &&
+                    traits.messages.delivery == algorithm::Delivery::latest &&
+                    traits.messages.vectors == 1 && traits.messages.scalars == 0 &&
+                    !traits.messages.weights_apart && !traits.messages.surveys &&
+                    !traits.topology.needs_sites;
+  require(fits, ErrorKind::argument,
+          "sites: the rule {} with {} cannot exchange between sites; take gasloc, noloco or diloco, "
+          "without delay, fragments, changes and fraction",
+          traits.name, traits.parameters);
+}
+
+void require_floats(const ParameterLayout& model) {
+  for (const TensorView& view : model.views()) {
+    require(view.dtype == DType::f32 || view.dtype == DType::f64, ErrorKind::argument,
+            "sites: {}; tensors that sites exchange are f32 or f64", describe(view));
+  }
+}
+
+}  // namespace
+
+OuterStep::OuterStep(const ParameterLayout& model, const algorithm::Rule& rule)
+    : weights_(model.size_bytes()), layout_(packed_layout(model, weights_.data())) {
+  require_fitting(rule);
+  require_floats(model);
+  mixer_ = std::make_unique<combine::HostMixer>(layout_, rule.make(), codec::Options{});
+}
+
+std::uint64_t OuterStep::state_bytes() const {
+  std::uint64_t bytes = weights_.size_bytes();
+  for (const TensorView& view : mixer_->state()) bytes += view.size_bytes();
+  return bytes;
+}
+
+void OuterStep::start(const ParameterLayout& model) {
+  model.gather(weights_.data());
+  mixer_->start(true);
+}
+
+std::shared_ptr<const AlignedBuffer> OuterStep::publish(const ParameterLayout& model,
+                                                        std::int64_t number) {
+  model.gather(weights_.data());
+  own_ = std::make_shared<AlignedBuffer>(message_bytes());
+  const algorithm::RoundInfo info{.round = number};
+  mixer_->begin_publish({}, info);
+  mixer_->publish({own_->data(), nullptr, message_bytes(), nullptr}, info);
+  return mixer_->is_finite() ? own_ : nullptr;
+}
+
+void OuterStep::combine(const ParameterLayout& model, std::int64_t number,
+                        std::span<const Source> sources, int sites) {
+  combine::Neighborhood near;
+  near.own = {own_->data(), nullptr, message_bytes(), nullptr};
+  for (const Source& source : sources) {
+    near.workers.push_back(static_cast<int>(near.workers.size()));
+    near.payloads.push_back({source.message, nullptr, message_bytes(), nullptr});
+    near.weights.push_back(source.weight);
+    near.self_weight -= source.weight;
+  }
+  mixer_->combine(near, {.round = number, .workers = sites}, nullptr);
+  model.scatter(weights_.data());
+}
+
+std::shared_ptr<const AlignedBuffer> OuterStep::state() {
+  auto state = std::make_shared<AlignedBuffer>(state_bytes());
+  std::memcpy(state->data(), weights_.data(), weights_.size_bytes());
+  std::size_t at = weights_.size_bytes();
+  for (const TensorView& view : kept()) {
+    std::memcpy(state->data() + at, view.data, view.size_bytes());
+    at += view.size_bytes();
+  }
+  return state;
+}
+
+void OuterStep::adopt(const ParameterLayout& model, const AlignedBuffer& state) {
+  require(state.size_bytes() == state_bytes(), ErrorKind::internal,
+          "sites: a state of {} bytes, not of {}", state.size_bytes(), state_bytes());
+  std::memcpy(weights_.data(), state.data(), weights_.size_bytes());
+  std::size_t at = weights_.size_bytes();
+  for (const TensorView& view : kept()) {
+    std::memcpy(view.data, state.data() + at, view.size_bytes());
+    at += view.size_bytes();
+  }
+  model.scatter(weights_.data());
+}
+
+bool OuterStep::is_finite(const std::byte* message) const {
+  for (const Segment& segment : layout_.segments()) {
+    const std::byte* at = message + segment.offset_bytes;
+    const bool finite =
+        segment.dtype == DType::f64
+            ? mixing::all_finite(reinterpret_cast<const double*>(at), segment.element_count)
+            : mixing::all_finite(reinterpret_cast<const float*>(at), segment.element_count);
+    if (!finite) return false;
+  }
+  return true;
+}
+
+}  // namespace fast::sites

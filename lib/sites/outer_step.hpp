@@ -1,0 +1,59 @@
+// The arithmetic of an exchange between sites: a rule over a copy of the model.
+#pragma once
+
+#include <fast/algorithm/algorithm.hpp>
+#include <fast/core/memory.hpp>
+#include <fast/core/tensor_view.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "combine/host_mixer.hpp"
+
+namespace fast::sites {
+
+/// What an exchange reads of another site, and what it counts.
+struct Source {
+  const std::byte* message = nullptr;
+  double weight = 0;
+};
+
+/// Memory: the model, the rule's state, and what publish() returns.
+class OuterStep {
+ public:
+  /// For models of that layout, which lie in host memory. Throws Error(argument) for a rule that this
+  /// does not run.
+  OuterStep(const ParameterLayout& model, const algorithm::Rule& rule);
+
+  std::uint64_t message_bytes() const { return mixer_->coded().size_bytes(); }
+  std::uint64_t state_bytes() const;
+
+  /// The rule begins with these weights.
+  void start(const ParameterLayout& model);
+  /// Takes the weights to which the steps have come, and makes the message of exchange `number` of
+  /// them. Null: it is not finite, and the exchange is not to be made.
+  std::shared_ptr<const AlignedBuffer> publish(const ParameterLayout& model, std::int64_t number);
+  /// Ends the exchange of the latest publish(): writes the next weights to the model. The rest of the
+  /// weights, 1 - Σ weight, is this site's own. `sites`: how many took part.
+  void combine(const ParameterLayout& model, std::int64_t number, std::span<const Source> sources,
+               int sites);
+
+  /// The weights after the latest exchange, and the rule's memory.
+  std::shared_ptr<const AlignedBuffer> state();
+  /// Takes over what another site's state() has returned.
+  void adopt(const ParameterLayout& model, const AlignedBuffer& state);
+
+  bool is_finite(const std::byte* message) const;
+
+ private:
+  std::vector<TensorView> kept() { return mixer_->state(); }
+
+  AlignedBuffer weights_;  ///< packed
+  ParameterLayout layout_;  ///< of weights_
+  std::unique_ptr<combine::HostMixer> mixer_;
+  std::shared_ptr<AlignedBuffer> own_;  ///< the message in force
+};
+
+}  // namespace fast::sites

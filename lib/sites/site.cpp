@@ -1,0 +1,367 @@
+#include "sites/site.hpp"
+
+#include <fast/core/error.hpp>
+#include <fast/sites/site.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/message.hpp"
+
+namespace fast::sites {
+namespace {
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_';
+}
+
+void check(const SiteOptions& options) {
+  require_name(options.name);
+  require(options.every >= 1, ErrorKind::argument, "site {}: every {}; at least 1 is required",
+          options.name, options.every);
+  require(options.staleness >= 0, ErrorKind::argument,
+          "site {}: staleness {}; it must be 0 or more", options.name, options.staleness);
+  require(options.expect >= 1, ErrorKind::argument, "site {}: expect {}; at least 1 is required",
+          options.name, options.expect);
+  require(std::isfinite(options.samples) && options.samples > 0, ErrorKind::argument,
+          "site {}: samples {}; a number above 0 is required", options.name, options.samples);
+  require(options.silence.count() >= 1, ErrorKind::argument,
+          "site {}: silence of {:g} s; at least 1 s is required, as sites speak every 0.25 s",
+          options.name, options.silence.count());
+  const std::string_view why = options.rule.traits().timing.why_synchronous;
+  require(options.staleness == 0 || why.empty(), ErrorKind::argument,
+          "site {}: the rule {} at staleness {}; it needs staleness 0, as {}", options.name,
+          options.rule.traits().name, options.staleness, why);
+  require_any_number(options.topology);
+}
+
+/// What must be equal in all sites of a run, in one line.
+std::string about(const SiteOptions& options, const ParameterLayout& layout) {
+  const algorithm::RuleTraits& traits = options.rule.traits();
+  return fmt::format("{} (layout {:016x}), {} {}, every {}, {}, staleness {}", layout.describe(),
+                     layout.hash(), traits.name, traits.parameters, options.every,
+                     options.topology.name(), options.staleness);
+}
+
+std::vector<std::string> names_of(const std::vector<Status>& sites) {
+  std::vector<std::string> names;
+  for (const Status& site : sites) names.push_back(site.site);
+  return names;
+}
+
+}  // namespace
+
+void require_name(const std::string& name) {
+  constexpr std::size_t most = 40;
+  require(!name.empty() && name.size() <= most && std::ranges::all_of(name, is_name_character),
+          ErrorKind::argument,
+          "site: \"{}\" is no name; 1 to {} letters, digits, '-' and '_' are required",
+          printable(name), most);
+}
+
+Site::Site(SiteOptions options, MakeBus make_bus)
+    : options_(std::move(options)), make_bus_(std::move(make_bus)) {
+  check(options_);
+}
+
+Site::~Site() = default;
+
+void Site::log(LogLevel level, const std::string& text) const {
+  if (options_.log) options_.log(level, fmt::format("site {}: {}", options_.name, text));
+}
+
+// The beginning.
+
+std::int64_t Site::begin(const ParameterLayout& layout) {
+  require(!outer_, ErrorKind::argument,
+          "site {}: it belongs to another Worker; call sites::join() for each", options_.name);
+  model_ = layout;
+  outer_ = std::make_unique<OuterStep>(layout, options_.rule);
+  outer_->start(layout);
+  node_ = std::make_unique<Node>(make_bus_(), NodeOptions{options_.name,
+                                                          about(options_, layout),
+                                                          options_.silence,
+                                                          outer_->message_bytes(),
+                                                          outer_->state_bytes(),
+                                                          is_exact(),
+                                                          options_.log});
+  // Who has this name, and who is there?
+  node_->wait([] { return false; }, Deadline(options_.silence));
+  require_new_name();
+  require_same(node_->living());
+  node_->appear();
+  await_others();
+  adopt();
+  node_->begin(next_, rounds_);
+  log(LogLevel::info, fmt::format("takes part from exchange {} on, with {} other sites", next_,
+                                  node_->living().size()));
+  return rounds_;
+}
+
+void Site::require_new_name() const {
+  require(!node_->living(options_.name), ErrorKind::argument,
+          "site {}: a site of this name takes part in the run already; choose another name, or end "
+          "that one",
+          options_.name);
+}
+
+void Site::require_same(const std::vector<Status>& others) const {
+  const std::string own = about(options_, model_);
+  for (const Status& other : others) {
+    require(other.about == own, ErrorKind::mismatch,
+            "site {}: the run's site {} has another model or other options: {}; this one has: {}",
+            options_.name, printable(other.site), printable(other.about), own);
+  }
+}
+
+/// Those that train do not wait for anybody.
+void Site::await_others() {
+  const auto are_there = [&] {
+    const std::vector<Status> others = node_->living();
+    return std::ranges::any_of(others, &Status::begun) ||
+           static_cast<int>(others.size()) + 1 >= options_.expect;
+  };
+  if (!are_there())
+    log(LogLevel::info, fmt::format("waits until {} sites are there", options_.expect));
+  constexpr Seconds longest{300};
+  require(node_->wait(are_there, Deadline(longest)), ErrorKind::deadline,
+          "site {}: {} of {} sites are there after {:g} s; start the others, or expect fewer",
+          options_.name, node_->living().size() + 1, options_.expect, longest.count());
+}
+
+/// The site that is furthest: of those that train, or else, of all, the first by name.
+std::optional<Status> Site::furthest() const {
+  std::optional<Status> best;
+  for (const Status& other : node_->living()) {
+    if (other.leaving) continue;
+    const auto rank = [](const Status& status) {
+      return std::pair(status.begun, status.begun ? status.next : 0);
+    };
+    if (!best || rank(other) > rank(*best)) best = other;
+  }
+  if (best && !best->begun && best->site > options_.name) return std::nullopt;
+  return best;
+}
+
+void Site::adopt() {
+  while (const auto from = furthest()) {
+    require_same({*from});
+    if (!from->begun) {  // it begins in a moment, or others do
+      node_->wait([&] { return !furthest() || furthest()->begun; }, Deadline(Seconds(1)));
+      continue;
+    }
+    node_->ask_for_state(from->site);
+    const auto is_over = [&] {
+      return node_->state(from->site) != nullptr || !node_->living(from->site);
+    };
+    // The other site answers between two of its steps.
+    node_->wait(is_over, Deadline(options_.patience));
+    const auto state = node_->state(from->site);
+    if (!state) continue;
+    outer_->adopt(model_, *state->bytes);
+    next_ = state->what.number;
+    const auto now = node_->living(from->site);
+    const std::int64_t there = now ? now->round : state->what.round;
+    rounds_ = next_ == 0 ? 0 : std::max(state->what.round, there);
+    next_ = rounds_ / options_.every;
+    log(LogLevel::info, fmt::format("has taken over the weights of site {} in round {}", from->site,
+                                    rounds_));
+    return;
+  }
+}
+
+void Site::rebind(const ParameterLayout& layout) { model_ = layout; }
+
+// Exchanges.
+
+void Site::end_step(std::int64_t rounds) {
+  rounds_ = rounds;
+  node_->require_own_name();
+  if (rounds % options_.every == 0) exchange(rounds / options_.every - 1);
+  node_->set_progress(next_, rounds_);
+  answer_for_state();
+}
+
+/// Not while an exchange is under way.
+void Site::answer_for_state() {
+  if (node_->is_asked_for_state()) publish(Content::state, next_, outer_->state());
+}
+
+void Site::publish(Content content, std::int64_t number,
+                   const std::shared_ptr<const AlignedBuffer>& bytes) {
+  Publication what;
+  what.content = content;
+  what.number = number;
+  what.round = content == Content::state ? number * options_.every : rounds_;
+  what.samples = options_.samples;
+  what.view = view_;
+  what.bytes = bytes->size_bytes();
+  what.sha256 = sha256_of({bytes->data(), bytes->size_bytes()});
+  node_->publish(std::move(what), bytes);
+}
+
+/// Names of the sites that make exchange `number`, with this one.
+std::vector<std::string> Site::view(std::int64_t number) const {
+  std::vector<Status> sites = node_->living();
+  std::erase_if(sites, [&](const Status& site) {
+    return !site.begun || site.leaving || (is_exact() && site.first > number);
+  });
+  std::vector<std::string> names = names_of(sites);
+  names.push_back(options_.name);
+  std::ranges::sort(names);
+  return names;
+}
+
+void Site::exchange(std::int64_t number) {
+  if (is_exact() && number == 0 && options_.expect > 1) {
+    wait([&] {
+      answer_for_state();  // the others begin with it
+      return static_cast<int>(view(0).size()) >= options_.expect;
+    });
+  }
+  if (is_exact()) await_readers(number - 2);
+  const std::vector<std::string> sites = view(number);
+  view_ = hash_of(sites);
+  const auto message = outer_->publish(model_, number);
+  if (!message) return;  // the worker's own check says so
+  const auto edges = edges_of(options_.topology, sites, options_.name, number);
+  std::set<std::string> sources;
+  for (const SiteEdge& edge : edges) sources.insert(edge.site);
+  publish(Content::message, number, message);
+  node_->follow(sources, is_exact() ? number : 0);
+  if (is_exact()) await(sources, number);
+  readers_[number] = std::move(sources);
+  combine(edges, number, static_cast<int>(sites.size()));
+  next_ = number + 1;
+  ++stats_.exchanges;
+}
+
+void Site::wait(const std::function<bool()>& is_over) {
+  const auto began = Clock::now();
+  node_->wait(is_over, Deadline(options_.patience));
+  stats_.waited_s += Seconds(Clock::now() - began).count();
+}
+
+/// Two messages are held: whoever reads the one that the next message takes the place of has read it.
+void Site::await_readers(std::int64_t number) {
+  const auto found = readers_.find(number);
+  if (found == readers_.end()) return;
+  wait([&] {
+    return std::ranges::all_of(found->second, [&](const std::string& site) {
+      const auto status = node_->living(site);
+      return !status || status->leaving || status->next > number;
+    });
+  });
+  readers_.erase(readers_.begin(), std::next(found));
+}
+
+/// Until each of them has published for this exchange or will not.
+void Site::await(const std::set<std::string>& sources, std::int64_t number) {
+  wait([&] {
+    return std::ranges::all_of(sources, [&](const std::string& site) {
+      return node_->message(site, number) != nullptr || !can_come(site, number);
+    });
+  });
+}
+
+/// The site may still publish for that exchange, or holds what it has published.
+bool Site::can_come(const std::string& site, std::int64_t number) const {
+  const auto status = node_->living(site);
+  if (!status) return false;
+  const auto has = [&](const Publication& what) {
+    return what.content == Content::message && what.number == number;
+  };
+  if (std::ranges::any_of(status->newest, has)) return true;
+  return !status->leaving && status->next <= number;
+}
+
+/// What this exchange takes of a site: each publication once at most.
+std::shared_ptr<const Received> Site::taken(const std::string& site, std::int64_t number) {
+  Taken& last = taken_[site];
+  const auto message = is_exact() ? node_->message(site, number)
+                                  : node_->message(site, 0, true);
+  if (!message) return nullptr;
+  const bool is_new = message->incarnation != last.incarnation || message->what.number > last.number;
+  if (!is_new) return nullptr;
+  last = {message->incarnation, message->what.number};
+  if (outer_->is_finite(message->bytes->data())) return message;
+  log(LogLevel::warning,
+      fmt::format("publication {} of site {} has values that are not finite; it is left out",
+                  message->what.number, site));
+  return nullptr;
+}
+
+void Site::combine(const std::vector<SiteEdge>& edges, std::int64_t number, int sites) {
+  std::vector<std::shared_ptr<const Received>> held;
+  std::vector<Source> sources;
+  for (const SiteEdge& edge : edges) {
+    const auto message = taken(edge.site, number);
+    if (!message) {
+      if (is_exact() || !node_->living(edge.site)) ++stats_.left_out;
+      stats_.mean_drift_weight += edge.weight;
+      continue;
+    }
+    const double weight =
+        weight_for_samples(edge.weight, options_.samples, message->what.samples);
+    sources.push_back({message->bytes->data(), weight});
+    held.push_back(message);
+    ++ages_[rounds_ - message->what.round];
+    ++stats_.reads;
+  }
+  outer_->combine(model_, number, sources, sites);
+}
+
+// The end.
+
+void Site::finish() {
+  if (!node_) return;
+  node_->leave();
+  const auto need_nothing = [&] {
+    const std::vector<Status> others = node_->living();
+    return std::ranges::none_of(others, [&](const Status& other) {
+      return is_exact() && other.begun && !other.leaving && other.next < next_;
+    });
+  };
+  constexpr Seconds longest{10};
+  if (!node_->wait(need_nothing, Deadline(longest)))
+    log(LogLevel::warning, fmt::format("ends, though other sites may need its last publication, "
+                                       "which they have not read within {:g} s",
+                                       longest.count()));
+  abandon();
+}
+
+void Site::abandon() noexcept {
+  if (!node_) return;
+  final_ = stats();
+  node_.reset();
+}
+
+SiteStats Site::stats() const {
+  SiteStats result = final_ ? *final_ : stats_;
+  if (final_) return result;
+  if (!node_) return result;
+  result.bytes_sent = node_->bytes_sent();
+  result.bytes_received = node_->bytes_received();
+  std::int64_t before = 0;
+  for (const auto& [age, count] : ages_) {
+    before += count;
+    if (2 * before < result.reads) continue;
+    result.median_age = static_cast<double>(age);
+    break;
+  }
+  return result;
+}
+
+std::shared_ptr<SiteExchange> join(const SiteOptions& options) {
+  return std::make_shared<Site>(
+      options, [options] { return connect_bus(options.url, options.name, options.log); });
+}
+
+SiteStats stats_of(const SiteExchange& site) {
+  const auto* own = dynamic_cast<const Site*>(&site);
+  require(own != nullptr, ErrorKind::argument, "stats_of: this is no site of sites::join()");
+  return own->stats();
+}
+
+}  // namespace fast::sites

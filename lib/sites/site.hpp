@@ -1,0 +1,76 @@
+// A site of one rank: when it exchanges, with whom, and what it takes over when it joins.
+#pragma once
+
+#include <fast/sites/site.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sites/node.hpp"
+#include "sites/outer_step.hpp"
+#include "sites/site_weights.hpp"
+#include "worker/site_exchange.hpp"
+
+namespace fast::sites {
+
+/// Exchange k, counted from 0, follows the step after which (k + 1)·every rounds are made.
+class Site final : public SiteExchange {
+ public:
+  using MakeBus = std::function<std::unique_ptr<Bus>()>;
+  /// Throws Error(argument) and Error(topology) on options that are out of range.
+  Site(SiteOptions options, MakeBus make_bus);
+  ~Site() override;
+
+  std::int64_t begin(const ParameterLayout& layout) override;
+  void rebind(const ParameterLayout& layout) override;
+  void end_step(std::int64_t rounds) override;
+  void finish() override;
+  void abandon() noexcept override;
+  SiteStats stats() const;
+
+ private:
+  struct Taken {
+    std::uint64_t incarnation = 0;
+    std::int64_t number = -1;
+  };
+  bool is_exact() const { return options_.staleness == 0; }
+  void log(LogLevel level, const std::string& text) const;
+  void require_new_name() const;
+  void require_same(const std::vector<Status>& others) const;
+  void await_others();
+  std::optional<Status> furthest() const;
+  void adopt();
+  void publish(Content content, std::int64_t number,
+               const std::shared_ptr<const AlignedBuffer>& bytes);
+  std::vector<std::string> view(std::int64_t number) const;
+  void answer_for_state();
+  void exchange(std::int64_t number);
+  void wait(const std::function<bool()>& is_over);
+  void await_readers(std::int64_t number);
+  void await(const std::set<std::string>& sources, std::int64_t number);
+  bool can_come(const std::string& site, std::int64_t number) const;
+  std::shared_ptr<const Received> taken(const std::string& site, std::int64_t number);
+  void combine(const std::vector<SiteEdge>& edges, std::int64_t number, int sites);
+
+  const SiteOptions options_;
+  const MakeBus make_bus_;
+  ParameterLayout model_;
+  std::unique_ptr<OuterStep> outer_;
+  std::unique_ptr<Node> node_;
+  std::int64_t next_ = 0, rounds_ = 0;
+  std::uint64_t view_ = 0;  ///< of the latest exchange
+  std::map<std::string, Taken> taken_;
+  /// Of the latest exchanges at staleness 0: who reads this site's message.
+  std::map<std::int64_t, std::set<std::string>> readers_;
+  SiteStats stats_;
+  std::map<std::int64_t, std::int64_t> ages_;  ///< how often, by age
+  std::optional<SiteStats> final_;
+};
+
+}  // namespace fast::sites

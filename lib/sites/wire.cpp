@@ -1,0 +1,170 @@
+#include "sites/wire.hpp"
+
+#include <fast/core/error.hpp>
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace fast::sites {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view content_names[] = {"message", "state"};
+
+std::string_view name_of(Content content) {
+  return content_names[static_cast<std::size_t>(content)];
+}
+
+Content content_of(const Json& json) {
+  const auto name = json.at("content").get<std::string>();
+  if (name == name_of(Content::message)) return Content::message;
+  if (name == name_of(Content::state)) return Content::state;
+  throw std::invalid_argument("content");
+}
+
+Json json_of(const Publication& publication) {
+  return {{"content", name_of(publication.content)}, {"number", publication.number},
+          {"round", publication.round},              {"samples", publication.samples},
+          {"view", publication.view},                {"bytes", publication.bytes},
+          {"sha256", publication.sha256}};
+}
+
+Publication publication_of(const Json& json) {
+  Publication result;
+  result.content = content_of(json);
+  json.at("number").get_to(result.number);
+  json.at("round").get_to(result.round);
+  json.at("samples").get_to(result.samples);
+  json.at("view").get_to(result.view);
+  json.at("bytes").get_to(result.bytes);
+  json.at("sha256").get_to(result.sha256);
+  return result;
+}
+
+std::string line_of(Json json) {
+  json["format"] = wire_format;
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+/// Calls `read` with the first line's JSON and the bytes after it.
+template <class Result, class Read>
+std::optional<Result> decoded(std::string_view text, const Read& read) {
+  const std::size_t end = text.find('\n');
+  if (end == std::string_view::npos) return std::nullopt;
+  try {
+    const Json json = Json::parse(text.substr(0, end));
+    if (json.at("format").get<int>() != wire_format) return std::nullopt;
+    return read(json, text.substr(end + 1));
+  } catch (const std::exception&) {  // of the JSON library, and of what it lacks
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::size_t Publication::chunk_size(std::size_t index) const {
+  const std::uint64_t begin = std::min<std::uint64_t>(index * chunk_bytes, bytes);
+  return static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, bytes - begin));
+}
+
+std::string encode(const Status& status) {
+  Json newest = Json::array(), known = Json::object();
+  for (const Publication& publication : status.newest) newest.push_back(json_of(publication));
+  for (const auto& [site, incarnation] : status.known) known[site] = incarnation;
+  return line_of({{"run", status.run},
+                  {"site", status.site},
+                  {"incarnation", status.incarnation},
+                  {"about", status.about},
+                  {"begun", status.begun},
+                  {"leaving", status.leaving},
+                  {"first", status.first},
+                  {"next", status.next},
+                  {"round", status.round},
+                  {"newest", newest},
+                  {"known", known}});
+}
+
+std::string encode(const ChunkRequest& request) {
+  return line_of({{"reader", request.reader},
+                  {"incarnation", request.incarnation},
+                  {"content", name_of(request.content)},
+                  {"number", request.number},
+                  {"first", request.first},
+                  {"count", request.count}});
+}
+
+std::string encode(const Chunk& chunk) {
+  std::string text = line_of({{"site", chunk.site},
+                              {"incarnation", chunk.incarnation},
+                              {"content", name_of(chunk.content)},
+                              {"number", chunk.number},
+                              {"index", chunk.index},
+                              {"gone", chunk.gone},
+                              {"sha256", chunk.sha256}});
+  text.append(reinterpret_cast<const char*>(chunk.bytes.data()), chunk.bytes.size());
+  return text;
+}
+
+std::optional<Status> decode_status(std::string_view text) {
+  return decoded<Status>(text, [](const Json& json, std::string_view) {
+    Status status;
+    json.at("run").get_to(status.run);
+    json.at("site").get_to(status.site);
+    json.at("incarnation").get_to(status.incarnation);
+    json.at("about").get_to(status.about);
+    json.at("begun").get_to(status.begun);
+    json.at("leaving").get_to(status.leaving);
+    json.at("first").get_to(status.first);
+    json.at("next").get_to(status.next);
+    json.at("round").get_to(status.round);
+    for (const Json& publication : json.at("newest"))
+      status.newest.push_back(publication_of(publication));
+    for (const auto& [site, incarnation] : json.at("known").items())
+      status.known.emplace_back(site, incarnation.get<std::uint64_t>());
+    return status;
+  });
+}
+
+std::optional<ChunkRequest> decode_request(std::string_view text) {
+  return decoded<ChunkRequest>(text, [](const Json& json, std::string_view) {
+    ChunkRequest request;
+    json.at("reader").get_to(request.reader);
+    json.at("incarnation").get_to(request.incarnation);
+    request.content = content_of(json);
+    json.at("number").get_to(request.number);
+    json.at("first").get_to(request.first);
+    json.at("count").get_to(request.count);
+    return request;
+  });
+}
+
+std::optional<Chunk> decode_chunk(std::string_view text) {
+  return decoded<Chunk>(text, [](const Json& json, std::string_view rest) {
+    Chunk chunk;
+    json.at("site").get_to(chunk.site);
+    json.at("incarnation").get_to(chunk.incarnation);
+    chunk.content = content_of(json);
+    json.at("number").get_to(chunk.number);
+    json.at("index").get_to(chunk.index);
+    json.at("gone").get_to(chunk.gone);
+    json.at("sha256").get_to(chunk.sha256);
+    chunk.bytes = std::as_bytes(std::span(rest));
+    return chunk;
+  });
+}
+
+std::string sha256_of(std::span<const std::byte> bytes) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  const int done =
+      EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr);
+  require(done == 1, ErrorKind::internal, "sites: the SHA-256 of {} bytes failed", bytes.size());
+  std::string text;
+  for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
+}
+
+}  // namespace fast::sites

@@ -1,0 +1,89 @@
+// What sites send each other: one line of JSON, and bytes after it.
+#pragma once
+
+#include <fast/core/memory.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fast::sites {
+
+inline constexpr int wire_format = 1;
+inline constexpr std::size_t chunk_bytes = 64 * 1024;
+
+/// What a publication is of.
+enum class Content {
+  message,  ///< what an exchange takes
+  state,    ///< weights and the outer rule's memory, for a site that joins
+};
+
+/// What is said of a publication ahead of its bytes. The content under (site, incarnation, content,
+/// number) never changes.
+struct Publication {
+  Content content = Content::message;
+  std::int64_t number = -1;  ///< of the exchange it is for; of a state: of the next exchange
+  std::int64_t round = 0;    ///< rounds of the site when it was made
+  double samples = 1;
+  std::uint64_t view = 0;  ///< hash of the names of the sites that its site saw
+  std::uint64_t bytes = 0;
+  std::string sha256;  ///< of all bytes, in hexadecimal digits
+  bool operator==(const Publication&) const = default;
+
+  std::size_t chunks() const { return (bytes + chunk_bytes - 1) / chunk_bytes; }
+  std::size_t chunk_size(std::size_t index) const;
+};
+
+/// A site says this again and again, and at once when something has changed.
+struct Status {
+  std::string run, site;
+  std::uint64_t incarnation = 0;
+  std::string about;       ///< model and options: equal in all sites of a run
+  bool begun = false;      ///< it trains
+  bool leaving = false;    ///< it makes no exchange any more
+  std::int64_t first = 0;  ///< the first exchange that it makes, since it has begun
+  std::int64_t next = 0;   ///< the next exchange that it will make
+  std::int64_t round = 0;  ///< rounds that it has made
+  std::vector<Publication> newest;  ///< what it holds: two messages and a state at most
+  /// Incarnations of the sites that it has heard of, for one that has been away.
+  std::vector<std::pair<std::string, std::uint64_t>> known;
+};
+
+/// Asks for chunks [first, first + count) of a publication.
+struct ChunkRequest {
+  std::string reader;
+  std::uint64_t incarnation = 0;  ///< of the site that is asked
+  Content content = Content::message;
+  std::int64_t number = 0;
+  std::size_t first = 0, count = 0;
+};
+
+/// A chunk of a publication; `gone`: the site does not hold it any more.
+struct Chunk {
+  std::string site;
+  std::uint64_t incarnation = 0;
+  Content content = Content::message;
+  std::int64_t number = 0;
+  std::size_t index = 0;
+  bool gone = false;
+  std::string sha256;  ///< of these bytes
+  std::span<const std::byte> bytes;
+};
+
+std::string encode(const Status& status);
+std::string encode(const ChunkRequest& request);
+std::string encode(const Chunk& chunk);
+/// None: it is not such a message, or of another format. `bytes` refer to `text`.
+std::optional<Status> decode_status(std::string_view text);
+std::optional<ChunkRequest> decode_request(std::string_view text);
+std::optional<Chunk> decode_chunk(std::string_view text);
+
+/// In hexadecimal digits.
+std::string sha256_of(std::span<const std::byte> bytes);
+
+}  // namespace fast::sites

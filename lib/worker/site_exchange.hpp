@@ -1,0 +1,27 @@
+// What a worker asks of the exchange with other sites. fast::sites has it (sites::join).
+#pragma once
+
+#include <fast/core/tensor_view.hpp>
+
+#include <cstdint>
+
+namespace fast {
+
+/// For one worker, which calls it on its own thread. Weights are in host memory.
+class SiteExchange {
+ public:
+  virtual ~SiteExchange() = default;
+  /// Blocks until this site takes part, and takes over the weights of a site that is further. Returns
+  /// the rounds that count as made. The tensors stay in place until rebind().
+  virtual std::int64_t begin(const ParameterLayout& layout) = 0;
+  virtual void rebind(const ParameterLayout& layout) = 0;
+  /// After the step of round `rounds` - 1, before the workers of this site combine: changes the
+  /// weights where an exchange with other sites has ended.
+  virtual void end_step(std::int64_t rounds) = 0;
+  /// No step follows. Blocks for a few seconds at most, while other sites read what they still need.
+  virtual void finish() = 0;
+  /// The worker has ended, in whichever way: the other sites hear no more of this one.
+  virtual void abandon() noexcept = 0;
+};
+
+}  // namespace fast

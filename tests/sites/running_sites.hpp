@@ -1,0 +1,60 @@
+// Sites as threads of one process, on a bus inside it.
+#pragma once
+
+#include <fast/core/error.hpp>
+#include <fast/exchange/local.hpp>
+#include <fast/sites/site.hpp>
+#include <fast/worker/worker.hpp>
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "memory_bus.hpp"
+#include "sites/site.hpp"
+
+namespace fast::testing {
+
+/// "a" is the first one: names are in the order of workers' ranks.
+inline std::string site_name(int place) { return std::string(1, static_cast<char>('a' + place)); }
+
+/// Not of a NATS server.
+inline std::shared_ptr<SiteExchange> site_on(const std::shared_ptr<MemoryHub>& hub,
+                                             const sites::SiteOptions& options) {
+  return std::make_shared<sites::Site>(
+      options, [hub, name = options.name] { return std::make_unique<MemoryBus>(hub, name); });
+}
+
+/// Calls run(place) for each site on a thread of its own. Throws the first error.
+inline void run_sites(int count, const std::function<void(int)>& run) {
+  std::exception_ptr first;
+  std::mutex mutex;
+  {
+    std::vector<std::jthread> threads;
+    for (int place = 0; place < count; ++place) {
+      threads.emplace_back([&, place] {
+        try {
+          run(place);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          if (!first) first = std::current_exception();
+        }
+      });
+    }
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+/// A Worker of one rank that is the site.
+inline Worker site_worker(std::vector<TensorView> tensors, std::shared_ptr<SiteExchange> site) {
+  WorkerOptions options;
+  options.algorithm = algorithm::none();
+  options.site = std::move(site);
+  return {local::make_groups(1)[0], stencil::ring(), std::move(tensors), options};
+}
+
+}  // namespace fast::testing

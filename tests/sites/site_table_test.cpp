@@ -1,0 +1,62 @@
+#include "sites/site_table.hpp"
+
+#include "support/catch.hpp"
+
+using namespace fast;
+using namespace fast::sites;
+using std::chrono::milliseconds;
+
+namespace {
+Status from(const std::string& site, std::uint64_t incarnation) {
+  Status status;
+  status.site = site;
+  status.incarnation = incarnation;
+  return status;
+}
+}  // namespace
+
+TEST_CASE("a site is there until it has been silent") {
+  SiteTable table("own", Seconds(2));
+  const auto start = Clock::now();
+  CHECK(table.hear(from("a", 1), start));
+  CHECK(table.hear(from("b", 1), start + milliseconds(1500)));
+  CHECK(table.living(start + milliseconds(1999)).size() == 2);
+  CHECK(table.living("a", start + milliseconds(1999)) != nullptr);
+  CHECK(table.living("a", start + milliseconds(2000)) == nullptr);
+  const auto left = table.living(start + milliseconds(3000));
+  REQUIRE(left.size() == 1);
+  CHECK(left[0]->site == "b");
+  CHECK(table.silent_s("b", start + milliseconds(3000)) == Approx(1.5));
+  CHECK_FALSE(table.silent_s("c", start));
+}
+
+TEST_CASE("an instance that a later one has replaced is not heard any more") {
+  SiteTable table("own", Seconds(2));
+  const auto now = Clock::now();
+  CHECK(table.hear(from("a", 5), now));
+  CHECK(table.hear(from("a", 6), now));
+  CHECK_FALSE(table.hear(from("a", 5), now));
+  CHECK(table.living("a", now)->incarnation == 6);
+}
+
+TEST_CASE("others tell of instances that have gone") {
+  SiteTable table("own", Seconds(2));
+  const auto now = Clock::now();
+  Status status = from("a", 1);
+  status.known = {{"own", 7}, {"b", 3}};
+  table.hear(status, now);
+  CHECK(table.known("own") == 7);
+  CHECK(table.known("b") == 3);
+  CHECK(table.known("c") == 0);
+  CHECK(table.living("b", now) == nullptr);
+  CHECK_FALSE(table.hear(from("b", 2), now));
+  CHECK(table.hear(from("b", 4), now));
+}
+
+TEST_CASE("a site does not count itself") {
+  SiteTable table("own", Seconds(2));
+  const auto now = Clock::now();
+  table.hear(from("own", 1), now);
+  CHECK(table.living(now).empty());
+  CHECK(table.living("own", now) != nullptr);
+}
