@@ -19,8 +19,10 @@ class Bus {
   virtual ~Bus() = default;
   /// Does not wait for anybody. The message is lost while there is no connection.
   virtual void send(const std::string& subject, const std::string& text) = 0;
-  /// `subject` may have the wildcard "*". Handlers do not run any more when the bus has ended.
+  /// `subject` may have the wildcard "*".
   virtual void listen(const std::string& subject, Handler handler) = 0;
+  /// When it returns, handlers do not run any more.
+  virtual void end() = 0;
   /// The run's name: the first part of all subjects.
   virtual const std::string& run() const = 0;
 };

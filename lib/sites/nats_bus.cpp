@@ -19,8 +19,11 @@ class NatsBus final : public Bus {
       : run_(address.subject),
         connection_(address, {.name = "fast site " + site, .patience = forever, .log = std::move(log)}) {}
 
-  ~NatsBus() override {
+  ~NatsBus() override { end(); }
+
+  void end() override {
     for (Subscription& subscription : subscriptions_) subscription.end();
+    subscriptions_.clear();
   }
 
   void send(const std::string& subject, const std::string& text) override {

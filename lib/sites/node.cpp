@@ -33,7 +33,7 @@ Node::Node(std::unique_ptr<Bus> bus, NodeOptions options)
 
 Node::~Node() {
   beat_.reset();
-  bus_.reset();
+  bus_->end();
 }
 
 std::string Node::subject(std::string_view verb, const std::string& site) const {

@@ -205,7 +205,9 @@ void Site::publish(Content content, std::int64_t number,
 std::vector<std::string> Site::view(std::int64_t number) const {
   std::vector<Status> sites = node_->living();
   std::erase_if(sites, [&](const Status& site) {
-    return !site.begun || site.leaving || (is_exact() && site.first > number);
+    if (!is_exact()) return !site.begun || site.leaving;
+    const bool has_made = site.next > number;
+    return !site.begun || site.first > number || (site.leaving && !has_made);
   });
   std::vector<std::string> names = names_of(sites);
   names.push_back(options_.name);
@@ -292,14 +294,28 @@ std::shared_ptr<const Received> Site::taken(const std::string& site, std::int64_
   return nullptr;
 }
 
+/// Its weight stays with this site. At staleness above 0 nothing new may have come of it.
+void Site::leave_out(const SiteEdge& edge, std::int64_t number) {
+  stats_.mean_drift_weight += edge.weight;
+  const auto status = node_->living(edge.site);
+  if (!is_exact() && status) return;
+  ++stats_.left_out;
+  const std::string why = !status ? "it is silent"
+                          : can_come(edge.site, number)
+                              ? fmt::format("it has not published within {:g} s",
+                                            options_.patience.count())
+                              : "it makes no such exchange any more";
+  log(LogLevel::warning,
+      fmt::format("exchange {}: site {} is left out: {}", number, edge.site, why));
+}
+
 void Site::combine(const std::vector<SiteEdge>& edges, std::int64_t number, int sites) {
   std::vector<std::shared_ptr<const Received>> held;
   std::vector<Source> sources;
   for (const SiteEdge& edge : edges) {
     const auto message = taken(edge.site, number);
     if (!message) {
-      if (is_exact() || !node_->living(edge.site)) ++stats_.left_out;
-      stats_.mean_drift_weight += edge.weight;
+      leave_out(edge, number);
       continue;
     }
     const double weight =

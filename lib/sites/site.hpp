@@ -56,6 +56,7 @@ class Site final : public SiteExchange {
   void await(const std::set<std::string>& sources, std::int64_t number);
   bool can_come(const std::string& site, std::int64_t number) const;
   std::shared_ptr<const Received> taken(const std::string& site, std::int64_t number);
+  void leave_out(const SiteEdge& edge, std::int64_t number);
   void combine(const std::vector<SiteEdge>& edges, std::int64_t number, int sites);
 
   const SiteOptions options_;

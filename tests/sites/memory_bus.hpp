@@ -110,7 +110,7 @@ class MemoryHub {
         continue;
       }
       if (queue_.top().due > Clock::now()) {
-        changed_.wait_until(lock, stop, queue_.top().due, [] { return false; });
+        changed_.wait_for(lock, std::chrono::milliseconds(1));  // an earlier one may come
         continue;
       }
       const Message message = queue_.top();
@@ -147,7 +147,8 @@ class MemoryBus final : public sites::Bus {
  public:
   MemoryBus(std::shared_ptr<MemoryHub> hub, std::string site)
       : hub_(std::move(hub)), site_(std::move(site)) {}
-  ~MemoryBus() override { hub_->forget(this); }
+  ~MemoryBus() override { end(); }
+  void end() override { hub_->forget(this); }
   void send(const std::string& subject, const std::string& text) override {
     hub_->send(site_, subject, text);
   }
