@@ -3,6 +3,9 @@
 #include <fast/core/error.hpp>
 #include <fast/mixing/kernels.hpp>
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cstring>
 
 namespace fast::sites {
@@ -20,18 +23,15 @@ ParameterLayout packed_layout(const ParameterLayout& model, std::byte* packed) {
 }
 
 void require_fitting(const algorithm::Rule& rule) {
+  constexpr std::string_view known[] = {"gasloc", "noloco", "diloco"};
   const algorithm::RuleTraits& traits = rule.traits();
-  const bool fits = traits.topology.scope == algorithm::Scope::neighbors &&
-                    traits.timing.publish_point == algorithm::PublishPoint::after_step &&
-                    traits.timing.combine_every > 1 && traits.timing.delay == 0 &&
-                    traits.messages.delivery == algorithm::Delivery::latest &&
-                    traits.messages.vectors == 1 && traits.messages.scalars == 0 &&
-                    !traits.messages.weights_apart && !traits.messages.surveys &&
-                    !traits.topology.needs_sites;
+  const bool fits = std::ranges::find(known, traits.name) != std::end(known) &&
+                    traits.timing.delay == 0 && !traits.messages.weights_apart &&
+                    !traits.messages.surveys;
   require(fits, ErrorKind::argument,
-          "sites: the rule {} with {} cannot exchange between sites; take gasloc, noloco or diloco, "
-          "without delay, fragments, changes and fraction",
-          traits.name, traits.parameters);
+          "sites: the rule {} ({}) cannot exchange between sites; take {}, without delay, fragments, "
+          "changes and fraction",
+          traits.name, traits.parameters, fmt::join(known, ", "));
 }
 
 void require_floats(const ParameterLayout& model) {

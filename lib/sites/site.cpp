@@ -67,25 +67,26 @@ Site::Site(SiteOptions options, MakeBus make_bus)
 
 Site::~Site() = default;
 
-void Site::log(LogLevel level, const std::string& text) const {
-  if (options_.log) options_.log(level, fmt::format("site {}: {}", options_.name, text));
+void Site::say(LogLevel level, const std::string& text) const {
+  if (log_) log_(level, fmt::format("site {}: {}", options_.name, text));
 }
 
 // The beginning.
 
-std::int64_t Site::begin(const ParameterLayout& layout) {
+std::int64_t Site::begin(const ParameterLayout& layout, const LogSink& log) {
   require(!outer_, ErrorKind::argument,
           "site {}: it belongs to another Worker; call sites::join() for each", options_.name);
+  log_ = log;
   model_ = layout;
   outer_ = std::make_unique<OuterStep>(layout, options_.rule);
   outer_->start(layout);
-  node_ = std::make_unique<Node>(make_bus_(), NodeOptions{options_.name,
+  node_ = std::make_unique<Node>(make_bus_(log), NodeOptions{options_.name,
                                                           about(options_, layout),
                                                           options_.silence,
                                                           outer_->message_bytes(),
                                                           outer_->state_bytes(),
                                                           is_exact(),
-                                                          options_.log});
+                                                          log});
   // Who has this name, and who is there?
   node_->wait([] { return false; }, Deadline(options_.silence));
   require_new_name();
@@ -94,7 +95,7 @@ std::int64_t Site::begin(const ParameterLayout& layout) {
   await_others();
   adopt();
   node_->begin(next_, rounds_);
-  log(LogLevel::info, fmt::format("takes part from exchange {} on, with {} other sites", next_,
+  say(LogLevel::info, fmt::format("takes part from exchange {} on, with {} other sites", next_,
                                   node_->living().size()));
   return rounds_;
 }
@@ -123,7 +124,7 @@ void Site::await_others() {
            static_cast<int>(others.size()) + 1 >= options_.expect;
   };
   if (!are_there())
-    log(LogLevel::info, fmt::format("waits until {} sites are there", options_.expect));
+    say(LogLevel::info, fmt::format("waits until {} sites are there", options_.expect));
   constexpr Seconds longest{300};
   require(node_->wait(are_there, Deadline(longest)), ErrorKind::deadline,
           "site {}: {} of {} sites are there after {:g} s; start the others, or expect fewer",
@@ -165,7 +166,7 @@ void Site::adopt() {
     const std::int64_t there = now ? now->round : state->what.round;
     rounds_ = next_ == 0 ? 0 : std::max(state->what.round, there);
     next_ = rounds_ / options_.every;
-    log(LogLevel::info, fmt::format("has taken over the weights of site {} in round {}", from->site,
+    say(LogLevel::info, fmt::format("has taken over the weights of site {} in round {}", from->site,
                                     rounds_));
     return;
   }
@@ -288,7 +289,7 @@ std::shared_ptr<const Received> Site::taken(const std::string& site, std::int64_
   if (!is_new) return nullptr;
   last = {message->incarnation, message->what.number};
   if (outer_->is_finite(message->bytes->data())) return message;
-  log(LogLevel::warning,
+  say(LogLevel::warning,
       fmt::format("publication {} of site {} has values that are not finite; it is left out",
                   message->what.number, site));
   return nullptr;
@@ -305,7 +306,7 @@ void Site::leave_out(const SiteEdge& edge, std::int64_t number) {
                               ? fmt::format("it has not published within {:g} s",
                                             options_.patience.count())
                               : "it makes no such exchange any more";
-  log(LogLevel::warning,
+  say(LogLevel::warning,
       fmt::format("exchange {}: site {} is left out: {}", number, edge.site, why));
 }
 
@@ -341,7 +342,7 @@ void Site::finish() {
   };
   constexpr Seconds longest{10};
   if (!node_->wait(need_nothing, Deadline(longest)))
-    log(LogLevel::warning, fmt::format("ends, though other sites may need its last publication, "
+    say(LogLevel::warning, fmt::format("ends, though other sites may need its last publication, "
                                        "which they have not read within {:g} s",
                                        longest.count()));
   abandon();
@@ -371,7 +372,8 @@ SiteStats Site::stats() const {
 
 std::shared_ptr<SiteExchange> join(const SiteOptions& options) {
   return std::make_shared<Site>(
-      options, [options] { return connect_bus(options.url, options.name, options.log); });
+      options,
+      [options](const LogSink& log) { return connect_bus(options.url, options.name, log); });
 }
 
 SiteStats stats_of(const SiteExchange& site) {

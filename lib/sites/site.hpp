@@ -22,12 +22,12 @@ namespace fast::sites {
 /// Exchange k, counted from 0, follows the step after which (k + 1)·every rounds are made.
 class Site final : public SiteExchange {
  public:
-  using MakeBus = std::function<std::unique_ptr<Bus>()>;
+  using MakeBus = std::function<std::unique_ptr<Bus>(const LogSink& log)>;
   /// Throws Error(argument) and Error(topology) on options that are out of range.
   Site(SiteOptions options, MakeBus make_bus);
   ~Site() override;
 
-  std::int64_t begin(const ParameterLayout& layout) override;
+  std::int64_t begin(const ParameterLayout& layout, const LogSink& log) override;
   void rebind(const ParameterLayout& layout) override;
   void end_step(std::int64_t rounds) override;
   void finish() override;
@@ -40,7 +40,7 @@ class Site final : public SiteExchange {
     std::int64_t number = -1;
   };
   bool is_exact() const { return options_.staleness == 0; }
-  void log(LogLevel level, const std::string& text) const;
+  void say(LogLevel level, const std::string& text) const;
   void require_new_name() const;
   void require_same(const std::vector<Status>& others) const;
   void await_others();
@@ -61,6 +61,7 @@ class Site final : public SiteExchange {
 
   const SiteOptions options_;
   const MakeBus make_bus_;
+  LogSink log_;
   ParameterLayout model_;
   std::unique_ptr<OuterStep> outer_;
   std::unique_ptr<Node> node_;

@@ -1,6 +1,7 @@
 // What a worker asks of the exchange with other sites. fast::sites has it (sites::join).
 #pragma once
 
+#include <fast/core/observer.hpp>
 #include <fast/core/tensor_view.hpp>
 
 #include <cstdint>
@@ -12,8 +13,9 @@ class SiteExchange {
  public:
   virtual ~SiteExchange() = default;
   /// Blocks until this site takes part, and takes over the weights of a site that is further. Returns
-  /// the rounds that count as made. The tensors stay in place until rebind().
-  virtual std::int64_t begin(const ParameterLayout& layout) = 0;
+  /// the rounds that count as made. The tensors stay in place until rebind(). `log` is told what
+  /// happens, by any thread.
+  virtual std::int64_t begin(const ParameterLayout& layout, const LogSink& log) = 0;
   virtual void rebind(const ParameterLayout& layout) = 0;
   /// After the step of round `rounds` - 1, before the workers of this site combine: changes the
   /// weights where an exchange with other sites has ended.

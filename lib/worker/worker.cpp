@@ -174,7 +174,7 @@ void Worker::Impl::enter(const std::optional<membership::SeatOffer>& offer) {
 
 /// The weights may be those of another site now, and so many rounds count as made.
 void Worker::Impl::join_sites() {
-  const std::int64_t rounds = setting.options.site->begin(mixer->layout());
+  const std::int64_t rounds = setting.options.site->begin(mixer->layout(), setting.options.log);
   progress.stats.rounds = progress.stats.joined_at = rounds;
   progress.combinations = rounds / setting.steps();
   mixer->start(true);

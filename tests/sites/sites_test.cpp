@@ -25,7 +25,6 @@ sites::SiteOptions options_of(int place, int count) {
   options.silence = Seconds(1);
   options.patience = Seconds(30);
   options.expect = count;
-  if (getenv("SITES_LOG") != nullptr) options.log = [](LogLevel, std::string_view t) { fmt::print(stderr, "{:.3f} {}\n", Seconds(Clock::now().time_since_epoch()).count(), t); };
   return options;
 }
 

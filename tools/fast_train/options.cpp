@@ -98,6 +98,7 @@ void add_own_rows(OptionTable& table, Options& o) {
   add_device_rows(table, o);
   add_exchange_rows(table, o);
   add_topology_rows(table, o);
+  sites::add_rows(table, o.site);
   add_optimizer_rows(table, o);
   add_output_rows(table, o);
   add_program_rows(table, o.requests);
@@ -118,6 +119,7 @@ std::vector<tools::Group> groups() {
       {"optimizer", "Optimizer", "fast-train --optimizer adamw --lr 0.002 --epochs 10"},
       {"exchange", "Exchange", "fast-train --algorithm gossip_pga --algorithm-option period=8"},
       {"topology", "Topology", "fast-train --topology ring --lazy-weights"},
+      {"sites", "Sites", "fast-train --site heidelberg --site-url tls://nats.example.org/run7"},
       {"device", "Device", "fast-train --device cuda --precision bf16"},
       {"output", "Output", "fast-train --out run --evaluate-every 100"},
       {"checkpoints", "Checkpoints",

@@ -12,6 +12,7 @@
 
 #include "cli/program.hpp"
 #include "options/option_table.hpp"
+#include "sites/site_choice.hpp"
 #include "worker/worker_options.hpp"
 
 namespace fast_train {
@@ -41,6 +42,7 @@ struct Options {
   std::string metrics_listen = "127.0.0.1";
   fast::observe::TraceOptions trace_options;
   fast::RuleChoice rule;
+  fast::sites::SiteChoice site;
   int workers = 4, accumulate = 1, threads = 1;
   double measure_s = 1;
   int spares = 0;

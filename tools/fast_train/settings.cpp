@@ -203,6 +203,7 @@ train::TrainerOptions trainer_options(const Options& o) {
   trainer.placement = !o.no_placement;
   trainer.momentum = momentum_of(o);
   trainer.worker.algorithm = o.rule.rule();
+  trainer.worker.site = o.site.join();
   trainer.worker.must_agree = agreement(o);
   if (trainer.out) {
     Options shown = o;

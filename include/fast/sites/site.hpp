@@ -10,7 +10,6 @@
 
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/deadline.hpp>
-#include <fast/core/observer.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include <cstdint>
@@ -50,7 +49,6 @@ struct SiteOptions {
   double samples = 1;
   /// A site without a sign of life for so long is left out.
   Seconds silence{2};
-  LogSink log{};
 };
 
 /// What a site has done so far.
