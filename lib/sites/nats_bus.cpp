@@ -3,7 +3,9 @@
 
 #include <fast/core/error.hpp>
 
+#include <condition_variable>
 #include <deque>
+#include <mutex>
 #include <string>
 
 #include "core/message.hpp"
@@ -17,7 +19,11 @@ class NatsBus final : public Bus {
  public:
   NatsBus(const stream::Address& address, const std::string& site, LogSink log)
       : run_(address.subject),
-        connection_(address, {.name = "fast site " + site, .patience = forever, .log = std::move(log)}) {}
+        connection_(address, {.name = "fast site " + site,
+                              .patience = forever,
+                              .log = std::move(log),
+                              .ping_interval = ping_interval,
+                              .inbox_prefix = "_INBOX_" + site}) {}
 
   ~NatsBus() override { end(); }
 
@@ -46,6 +52,7 @@ class NatsBus final : public Bus {
 
  private:
   static constexpr std::chrono::milliseconds forever{std::chrono::hours(24 * 365)};
+  static constexpr std::chrono::milliseconds ping_interval{600};
 
   struct Subscription {
     Handler handler;
@@ -92,6 +99,8 @@ std::unique_ptr<Bus> connect_bus(const std::string& url, const std::string& site
           ErrorKind::argument,
           "site {}: \"{}\" names no run; nats://HOST:PORT/RUN is required, RUN equal at all sites",
           site, address.shown + "/" + printable(address.subject));
+  for (const std::string& notice : address.notices)
+    if (log) log(LogLevel::warning, notice);
   return std::make_unique<NatsBus>(address, site, std::move(log));
 }
 

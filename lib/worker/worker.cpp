@@ -178,7 +178,6 @@ void Worker::Impl::join_sites() {
   progress.stats.rounds = progress.stats.joined_at = rounds;
   progress.combinations = rounds / setting.steps();
   mixer->start(true);
-  plan->skip_to(progress.combinations);
   link.exchange->complete(progress.combinations);
   publisher.restart(progress.combinations);
 }
