@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fast/core/observer.hpp>
+#include <fast/sites/site.hpp>
 
 #include <functional>
 #include <memory>
@@ -29,6 +30,6 @@ class Bus {
 
 /// To a NATS server. Throws Error(argument) for an address that names no run, Error(resource) when the
 /// server cannot be reached, and when this program was built without the client library.
-std::unique_ptr<Bus> connect_bus(const std::string& url, const std::string& site, LogSink log);
+std::unique_ptr<Bus> connect_bus(const SiteOptions& options, const LogSink& log);
 
 }  // namespace fast::sites

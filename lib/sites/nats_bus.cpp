@@ -93,15 +93,18 @@ class NatsBus final : public Bus {
 
 }  // namespace
 
-std::unique_ptr<Bus> connect_bus(const std::string& url, const std::string& site, LogSink log) {
-  const stream::Address address = stream::read_address(url, "site-url");
+std::unique_ptr<Bus> connect_bus(const SiteOptions& options, const LogSink& log) {
+  stream::Security security;
+  security.ca_file = options.ca_file;
+  security.credentials_file = options.credentials_file;
+  const stream::Address address = stream::read_address(options.url, "site-url", security);
   require(!address.subject.empty() && stream::is_subject(address.subject, false),
           ErrorKind::argument,
           "site {}: \"{}\" names no run; nats://HOST:PORT/RUN is required, RUN equal at all sites",
-          site, address.shown + "/" + printable(address.subject));
+          options.name, address.shown + "/" + printable(address.subject));
   for (const std::string& notice : address.notices)
     if (log) log(LogLevel::warning, notice);
-  return std::make_unique<NatsBus>(address, site, std::move(log));
+  return std::make_unique<NatsBus>(address, options.name, log);
 }
 
 }  // namespace fast::sites

@@ -373,7 +373,7 @@ SiteStats Site::stats() const {
 std::shared_ptr<SiteExchange> join(const SiteOptions& options) {
   return std::make_shared<Site>(
       options,
-      [options](const LogSink& log) { return connect_bus(options.url, options.name, log); });
+      [options](const LogSink& log) { return connect_bus(options, log); });
 }
 
 SiteStats stats_of(const SiteExchange& site) {

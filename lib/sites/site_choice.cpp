@@ -32,6 +32,14 @@ void add_rows(options::OptionTable& table, SiteChoice& site) {
            "the NATS server and the run's name: nats://HOST:PORT/RUN or tls://HOST:PORT/RUN")
       .only_if(is_site, no_site);
   table
+      .add("site_credentials", site.options.credentials_file, text(),
+           "the file of credentials that lets this site in at the server")
+      .only_if(is_site, no_site);
+  table
+      .add("site_ca", site.options.ca_file, text(),
+           "a file of certificates that are trusted beside those of the system")
+      .only_if(is_site, no_site);
+  table
       .add("site_every", site.options.every, number<std::int64_t>(one_or_more()),
            "rounds between two exchanges with other sites")
       .only_if(is_site, no_site);

@@ -21,10 +21,11 @@ from .observers import Observer
 from .replica_ranks import Replicas, replicas
 from .rules import Rule
 from .runtime import local_rank, rank, size, with_spares, world
+from .sites import Site
 from .stops import on_stop
 from .worker import Worker, options
 
 __all__ = ["ArgumentError", "Block", "DataError", "DeadlineError", "Departures", "Error", "Group", "InternalError",
            "MessageEvent", "MismatchError", "MpiError", "NumericError", "Observer", "PeerEvent", "PeerFailedError",
-           "PhaseEvent", "Replicas", "ResourceError", "Rule", "ScalarEvent", "TopologyError", "Worker", "WorkerStats", "local", "local_rank",
+           "PhaseEvent", "Replicas", "ResourceError", "Rule", "ScalarEvent", "Site", "TopologyError", "Worker", "WorkerStats", "local", "local_rank",
            "observe", "on_stop", "options", "rank", "replicas", "size", "spawn", "topologies", "with_spares", "world", "__version__"]

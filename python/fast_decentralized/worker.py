@@ -16,6 +16,7 @@ from .observers import require_known_methods
 from .replica_ranks import Replicas, require_parts_suffice
 from .rounds import OfRound, Round
 from .rules import Rule
+from .sites import Site, site_options
 from .tensors import Tensor
 
 __all__ = ["Round", "Worker", "options"]
@@ -58,6 +59,8 @@ class Worker(Calls):
         ``initial="as_is"``. None: all are.
     flat
         Whether the parameters of a module that train are moved to one block of memory first. They stay the same objects.
+    site
+        A ``Site``, if this is one of several places that train the model.
     observer
         An ``Observer``, one of ``fast.observe``, or a list of these.
     allow_growth
@@ -79,7 +82,7 @@ class Worker(Calls):
     def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, replicas: Replicas | None = None,
                  algorithm: str | Rule = "awc",
                  buffers: Iterable[str] = (), participates: Callable[..., bool] | None = None,
-                 frozen: Callable[..., bool] | None = None, flat: bool = False, observer: Any = None,
+                 frozen: Callable[..., bool] | None = None, flat: bool = False, site: Site | None = None, observer: Any = None,
                  allow_growth: bool | tuple[int, int] = False,
                  log: Callable[[str, str], None] | None = None, on_round: Callable[[int], None] | None = None,
                  on_suspect: Callable[[int], None] | None = None, on_healed: Callable[[], None] | None = None,
@@ -107,7 +110,7 @@ class Worker(Calls):
             if runtime.thread.group is not None:
                 memory.take(self, self._model.memory())
             self._model.settle()
-            self._values = {name: texts_of(value) for name, value in options.items()}
+            self._values = {name: texts_of(value) for name, value in {**options, **site_options(site)}.items()}
             self._values |= {} if isinstance(algorithm, Rule) else {"algorithm": [str(algorithm)]}
             if self._replicas is not None:
                 require_parts_suffice(self._values, stops.are_wanted(), allow_growth is not False)
@@ -447,6 +450,12 @@ class Worker(Calls):
     def stats(self) -> _core.WorkerStats:
         """Counters and times."""
         return self._open().stats
+
+    @property
+    def site_stats(self) -> dict[str, float] | None:
+        """What a site has done so far: exchanges, reads, left_out, waited_s, bytes_sent, bytes_received, mean_drift_weight and
+        median_age, in rounds. None: this worker is no site."""
+        return self._open().site_stats
 
     def departed(self, ask: Iterable[int] = ()) -> _core.Departures:
         """The workers that have finished, are lost or have left."""

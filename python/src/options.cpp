@@ -12,6 +12,7 @@
 #include "core/registry.hpp"
 #include "held.hpp"
 #include "observer.hpp"
+#include "sites/site_choice.hpp"
 #include "worker/worker_options.hpp"
 
 namespace fast::python {
@@ -23,10 +24,12 @@ using options::OptionTable;
 struct Table {
   WorkerOptions worker;
   RuleChoice rule;
+  sites::SiteChoice site;
   OptionTable table;
   Table() {
     add_rows(table, rule);
     add_rows(table, worker);
+    sites::add_rows(table, site);
   }
 };
 
@@ -115,7 +118,9 @@ WorkerOptions options_of(nb::handle values, nb::handle hooks) {
     set(all.table, nb::cast<std::string>(item[0]), nb::cast<std::vector<std::string>>(item[1]));
   }
   all.worker.algorithm = all.rule.rule();
+  all.table.check_needs();
   WorkerOptions options = all.worker;
+  options.site = all.site.join();
   add_hooks(options, hooks);
   return options;
 }

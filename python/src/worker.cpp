@@ -1,4 +1,5 @@
 // fast::Worker for Python: no call holds the GIL while it waits.
+#include <fast/sites/site.hpp>
 #include <fast/worker/worker.hpp>
 
 #include <nanobind/nanobind.h>
@@ -85,6 +86,7 @@ class PythonWorker {
         if (failure) std::rethrow_exception(failure);
       });
       observer_ = options.observer;
+      site_ = options.site;
       const algorithm::RuleTraits& traits = options.algorithm.traits();
       needs_everybody_ =
           traits.topology.scope == algorithm::Scope::everybody || traits.timing.average_every > 0;
@@ -120,6 +122,21 @@ class PythonWorker {
     StepOptions options{.learning_rate = learning_rate};
     if (queue) options.queue = reinterpret_cast<void*>(*queue);
     loss ? get().end_round(*loss, options) : get().end_round(options);
+  }
+  /// None of a worker that is no site.
+  nb::object site_stats() const {
+    if (!site_) return nb::none();
+    const sites::SiteStats stats = sites::stats_of(*site_);
+    nb::dict result;
+    result["exchanges"] = stats.exchanges;
+    result["reads"] = stats.reads;
+    result["left_out"] = stats.left_out;
+    result["waited_s"] = stats.waited_s;
+    result["bytes_sent"] = stats.bytes_sent;
+    result["bytes_received"] = stats.bytes_received;
+    result["mean_drift_weight"] = stats.mean_drift_weight;
+    result["median_age"] = stats.median_age;
+    return result;
   }
   /// Without an observer, does nothing.
   void scalar(const std::string& name, double value) {
@@ -186,6 +203,7 @@ class PythonWorker {
 
   Tensors own_;
   std::shared_ptr<Observer> observer_;
+  std::shared_ptr<SiteExchange> site_;  ///< null: no site
   std::optional<Worker> worker_;
   std::optional<Stops> stops_;
   bool needs_everybody_ = false;
@@ -259,6 +277,7 @@ void bind_worker(nb::module_& module) {
       .def_prop_ro("size", call<&Worker::size>)
       .def_prop_ro("rounds", call<&Worker::round>)
       .def_prop_ro("stats", call<&Worker::stats>)
+      .def_prop_ro("site_stats", &PythonWorker::site_stats)
       .def_prop_ro("needs_everybody", &PythonWorker::needs_everybody,
                    "Whether the rule averages over all workers, so that none can leave.")
       .def_prop_ro("combines_every", &PythonWorker::combines_every,

@@ -30,6 +30,9 @@ struct SiteOptions {
   /// nats://HOST:PORT/RUN or tls://HOST:PORT/RUN. RUN is the run's name: sites with other runs do not
   /// hear of each other.
   std::string url;
+  /// Files, none if empty: the credentials that let this site in (of nsc), and the certificates that
+  /// are trusted beside those of the system. docs/how-to/sites.md has the variables for other logins.
+  std::string credentials_file{}, ca_file{};
   std::int64_t every = 50;  ///< H, steps between two exchanges
   /// What an exchange does: gasloc, noloco or diloco. Their own `period`, `delay` and `blend` do not
   /// matter here.
