@@ -3,7 +3,7 @@
 #include <fast/core/error.hpp>
 
 #include <algorithm>
-#include <random>
+#include <chrono>
 #include <utility>
 
 #include "core/message.hpp"
@@ -13,6 +13,16 @@ namespace {
 
 constexpr Seconds between_beats{0.25}, between_asks{1};
 constexpr std::size_t held_messages = 2;
+
+/// Later than all that is known. Where nobody knows of another process with this name, that which
+/// began later, as far as clocks agree.
+std::uint64_t incarnation_after(std::uint64_t known) {
+  constexpr unsigned bits = 44;  // of milliseconds: 500 years
+  const auto since_1970 = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  const std::uint64_t generation = (known >> bits) + (known > 0 ? 1 : 0);
+  return generation << bits | (static_cast<std::uint64_t>(since_1970.count()) & ((1ULL << bits) - 1));
+}
 
 }  // namespace
 
@@ -60,8 +70,7 @@ Status Node::own_status() const {
 
 void Node::appear() {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t generation = (table_.known(own_.site) >> 32U) + 1;
-  own_.incarnation = generation << 32U | (std::random_device{}() & 0xffffffffU);
+  own_.incarnation = incarnation_after(table_.known(own_.site));
   appeared_ = true;
   said_ = {};
 }

@@ -188,6 +188,72 @@ TEST_CASE("a site that dies holds the others for no longer than its silence") {
   }
 }
 
+TEST_CASE("a site whose connection is lost goes on alone, and takes part again afterwards") {
+  const auto hub = std::make_shared<MemoryHub>();
+  std::vector<sites::SiteStats> alone(2), stats(2);
+  std::vector<double> apart(2), ends(2);
+  std::atomic<int> there = 0;
+  run_sites(2, [&](int me) {
+    const auto place = static_cast<std::size_t>(me);
+    sites::SiteOptions options = options_of(me, 2);
+    options.staleness = 1;
+    Still still(hub, options, 0);
+    const auto train = [&](double seconds) {
+      const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
+      while (Clock::now() < until) {
+        still.idle(1);
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    };
+    train(0.5);
+    ++there;
+    while (there < 2) still.idle(1);
+    if (me == 0) hub->cut("b");
+    train(0.3);
+    still.x[0] = me;
+    train(1.5);
+    alone[place] = sites::stats_of(*still.site);
+    apart[place] = still.x[0];
+    ++there;
+    while (there < 4) still.idle(1);
+    if (me == 0) hub->mend("b");
+    train(1.5);
+    still.worker.finish();
+    stats[place] = sites::stats_of(*still.site);
+    ends[place] = still.x[0];
+  });
+  CHECK((apart[0] == 0 && apart[1] == 1));
+  for (const std::size_t i : {0U, 1U}) CHECK(stats[i].reads > alone[i].reads + 5);
+  CHECK(std::abs(ends[0] - ends[1]) < 1e-3);
+}
+
+TEST_CASE("a process with the name of a silent site takes its place, and that one ends when it wakes") {
+  const auto hub = std::make_shared<MemoryHub>();
+  Still first(hub, options_of(0, 1), 1);
+  first.idle(1);
+  hub->cut("a");
+  std::string said;
+  {
+    // The hub knows sites by their names: the second process has a line of its own.
+    const auto second = std::make_shared<sites::Site>(
+        options_of(0, 1), [&](const LogSink&) { return std::make_unique<MemoryBus>(hub, "a, again"); });
+    std::vector<double> x{2};
+    std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+    Worker worker = site_worker({view_of("x", std::span(x))}, second);
+    worker.step([] {});
+    hub->mend("a");
+    const auto until = Clock::now() + std::chrono::seconds(10);
+    while (said.empty() && Clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      said = error_of([&] { first.idle(1); });
+    }
+    worker.step([] {});
+    CHECK(x[0] == 2);
+    worker.finish();
+  }
+  CHECK_THAT(said, ContainsSubstring("another process with this name takes part"));
+}
+
 TEST_CASE("a site joins those that train, with their weights and rounds, and the outer rule's memory") {
   const auto hub = std::make_shared<MemoryHub>();
   std::atomic<bool> trained = false, joined = false;
