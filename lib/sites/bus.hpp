@@ -1,5 +1,5 @@
-// Where sites' messages go: subjects of a message system, without a memory. Messages may be lost, and
-// may come late.
+// Where sites' messages go: subjects of a message system, without a memory. Messages may be lost,
+// and may come late.
 #pragma once
 
 #include <fast/core/observer.hpp>
@@ -28,8 +28,8 @@ class Bus {
   virtual const std::string& run() const = 0;
 };
 
-/// To a NATS server. Throws Error(argument) for an address that names no run, Error(resource) when the
-/// server cannot be reached, and when this program was built without the client library.
+/// To a NATS server. Throws Error(argument) for an address that names no run, Error(resource) when
+/// the server cannot be reached, and when this program was built without the client library.
 std::unique_ptr<Bus> connect_bus(const SiteOptions& options, const LogSink& log);
 
 }  // namespace fast::sites

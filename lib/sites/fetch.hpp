@@ -41,8 +41,8 @@ class Fetch {
   struct Run {
     std::size_t first = 0, count = 0;
   };
-  /// The next chunks to ask for, if fewer than `most` are under way. Chunks that have not come for a
-  /// while are asked for again, each time after a longer while.
+  /// The next chunks to ask for, if fewer than `most` are under way. Chunks that have not come for
+  /// a while are asked for again, each time after a longer while.
   std::optional<Run> next(std::size_t most, Clock::time_point now);
   /// False for a chunk that is there already, was not asked for, or is not what its hash says.
   bool take(const Chunk& chunk, Clock::time_point now);

@@ -21,7 +21,8 @@ std::uint64_t incarnation_after(std::uint64_t known) {
   const auto since_1970 = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::system_clock::now().time_since_epoch());
   const std::uint64_t generation = (known >> bits) + (known > 0 ? 1 : 0);
-  return generation << bits | (static_cast<std::uint64_t>(since_1970.count()) & ((1ULL << bits) - 1));
+  return generation << bits |
+         (static_cast<std::uint64_t>(since_1970.count()) & ((1ULL << bits) - 1));
 }
 
 }  // namespace
@@ -130,10 +131,11 @@ void Node::leave() {
 
 void Node::require_own_name() const {
   const std::lock_guard lock(mutex_);
-  require(!replaced_, ErrorKind::argument,
-          "site {}: another process with this name takes part in the run \"{}\" now; this one ends. "
-          "Give each site a name of its own",
-          own_.site, own_.run);
+  require(
+      !replaced_, ErrorKind::argument,
+      "site {}: another process with this name takes part in the run \"{}\" now; this one ends. "
+      "Give each site a name of its own",
+      own_.site, own_.run);
 }
 
 void Node::hear_state_request() {
@@ -263,9 +265,8 @@ void Node::follow(std::set<std::string> sites, std::int64_t least) {
 }
 
 bool Node::has(const Mailbox& mailbox, const Publication& what) const {
-  return std::ranges::any_of(mailbox.messages, [&](const auto& message) {
-    return message->what.number == what.number;
-  });
+  return std::ranges::any_of(
+      mailbox.messages, [&](const auto& message) { return message->what.number == what.number; });
 }
 
 /// The lowest number that is not there, or of the newest message.
@@ -311,7 +312,7 @@ void Node::begin_fetch(Mailbox& mailbox, const Status& from, Clock::time_point n
 void Node::ask(Letters& letters, const std::string& site, Fetch& fetch, std::size_t most,
                Clock::time_point now) {
   while (const auto run = fetch.next(most, now)) {
-    const ChunkRequest request{own_.site,          fetch.incarnation(), fetch.what().content,
+    const ChunkRequest request{own_.site,           fetch.incarnation(), fetch.what().content,
                                fetch.what().number, run->first,          run->count};
     letters.push_back({subject("get", site), encode(request)});
   }
@@ -343,13 +344,14 @@ void Node::keep(const std::string& site, Mailbox& mailbox) {
   const Fetch fetch = std::move(*mailbox.fetch);
   mailbox.fetch.reset();
   if (!fetch.is_as_announced()) {
-    return report_once(site + " damaged",
-                       fmt::format("site {}: publication {} of site {} is not what was announced; it "
-                                   "is left out",
-                                   own_.site, fetch.what().number, printable(site)));
+    return report_once(
+        site + " damaged",
+        fmt::format("site {}: publication {} of site {} is not what was announced; it "
+                    "is left out",
+                    own_.site, fetch.what().number, printable(site)));
   }
-  auto received = std::make_shared<Received>(
-      Received{site, fetch.incarnation(), fetch.what(), fetch.bytes()});
+  auto received =
+      std::make_shared<Received>(Received{site, fetch.incarnation(), fetch.what(), fetch.bytes()});
   if (fetch.what().content == Content::state) {
     mailbox.state = std::move(received);
     return;
@@ -366,7 +368,8 @@ std::shared_ptr<const Received> Node::message(const std::string& site, std::int6
   if (found == mailboxes_.end()) return best;
   for (const auto& message : found->second.messages) {
     const std::int64_t its = message->what.number;
-    if (newest ? its >= number && (!best || its > best->what.number) : its == number) best = message;
+    if (newest ? its >= number && (!best || its > best->what.number) : its == number)
+      best = message;
   }
   return best;
 }

@@ -49,7 +49,8 @@ class Node {
 
   // Of this site.
 
-  /// From now on the others hear of this site. Its incarnation is later than all that it has heard of.
+  /// From now on the others hear of this site. Its incarnation is later than all that it has heard
+  /// of.
   void appear();
   /// It takes part from exchange `next` on, and so many rounds count as made.
   void begin(std::int64_t next, std::int64_t round);
@@ -64,8 +65,8 @@ class Node {
 
   // Of the others.
 
-  /// Waits until `is_over`, which is called with the lock held, again and again. False if the deadline
-  /// has passed before.
+  /// Waits until `is_over`, which is called with the lock held, again and again. False if the
+  /// deadline has passed before.
   bool wait(const std::function<bool()>& is_over, const Deadline& deadline);
 
   // Inside of wait() or not: each takes the lock.

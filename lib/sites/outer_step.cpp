@@ -28,10 +28,11 @@ void require_fitting(const algorithm::Rule& rule) {
   const bool fits = std::ranges::find(known, traits.name) != std::end(known) &&
                     traits.timing.delay == 0 && !traits.messages.weights_apart &&
                     !traits.messages.surveys;
-  require(fits, ErrorKind::argument,
-          "sites: the rule {} ({}) cannot exchange between sites; take {}, without delay, fragments, "
-          "changes and fraction",
-          traits.name, traits.parameters, fmt::join(known, ", "));
+  require(
+      fits, ErrorKind::argument,
+      "sites: the rule {} ({}) cannot exchange between sites; take {}, without delay, fragments, "
+      "changes and fraction",
+      traits.name, traits.parameters, fmt::join(known, ", "));
 }
 
 void require_floats(const ParameterLayout& model) {

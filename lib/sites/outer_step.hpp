@@ -23,8 +23,8 @@ struct Source {
 /// Memory: the model, the rule's state, and what publish() returns.
 class OuterStep {
  public:
-  /// For models of that layout, which lie in host memory. Throws Error(argument) for a rule that this
-  /// does not run.
+  /// For models of that layout, which lie in host memory. Throws Error(argument) for a rule that
+  /// this does not run.
   OuterStep(const ParameterLayout& model, const algorithm::Rule& rule);
 
   std::uint64_t message_bytes() const { return mixer_->coded().size_bytes(); }
@@ -35,11 +35,13 @@ class OuterStep {
   /// Takes the weights to which the steps have come, and makes the message of exchange `number` of
   /// them. Null: it is not finite, and the exchange is not to be made.
   std::shared_ptr<const AlignedBuffer> publish(const ParameterLayout& model, std::int64_t number);
-  /// Ends the exchange of the latest publish(): writes the next weights to the model. The rest of the
-  /// weights, 1 - Σ weight, is this site's own. `sites`: how many took part.
+  /// Ends the exchange of the latest publish(): writes the next weights to the model. The rest of
+  /// the weights, 1 - Σ weight, is this site's own. `sites`: how many took part.
   void combine(const ParameterLayout& model, std::int64_t number, std::span<const Source> sources,
                int sites);
 
+  /// Writes the weights after the latest exchange, or those of adopt(), to the model.
+  void put_back(const ParameterLayout& model) const { model.scatter(weights_.data()); }
   /// The weights after the latest exchange, and the rule's memory.
   std::shared_ptr<const AlignedBuffer> state();
   /// Takes over what another site's state() has returned.
@@ -50,7 +52,7 @@ class OuterStep {
  private:
   std::vector<TensorView> kept() { return mixer_->state(); }
 
-  AlignedBuffer weights_;  ///< packed
+  AlignedBuffer weights_;   ///< packed
   ParameterLayout layout_;  ///< of weights_
   std::unique_ptr<combine::HostMixer> mixer_;
   std::shared_ptr<AlignedBuffer> own_;  ///< the message in force

@@ -80,13 +80,9 @@ std::int64_t Site::begin(const ParameterLayout& layout, const LogSink& log) {
   model_ = layout;
   outer_ = std::make_unique<OuterStep>(layout, options_.rule);
   outer_->start(layout);
-  node_ = std::make_unique<Node>(make_bus_(log), NodeOptions{options_.name,
-                                                          about(options_, layout),
-                                                          options_.silence,
-                                                          outer_->message_bytes(),
-                                                          outer_->state_bytes(),
-                                                          is_exact(),
-                                                          log});
+  node_ = std::make_unique<Node>(
+      make_bus_(log), NodeOptions{options_.name, about(options_, layout), options_.silence,
+                                  outer_->message_bytes(), outer_->state_bytes(), is_exact(), log});
   // Who has this name, and who is there?
   node_->wait([] { return false; }, Deadline(options_.silence));
   require_new_name();
@@ -166,8 +162,8 @@ void Site::adopt() {
     const std::int64_t there = now ? now->round : state->what.round;
     rounds_ = next_ == 0 ? 0 : std::max(state->what.round, there);
     next_ = rounds_ / options_.every;
-    say(LogLevel::info, fmt::format("has taken over the weights of site {} in round {}", from->site,
-                                    rounds_));
+    say(LogLevel::info,
+        fmt::format("has taken over the weights of site {} in round {}", from->site, rounds_));
     return;
   }
 }
@@ -176,10 +172,18 @@ void Site::rebind(const ParameterLayout& layout) { model_ = layout; }
 
 // Exchanges.
 
-void Site::end_step(std::int64_t rounds) {
+void Site::restored(std::int64_t rounds) {
+  if (rounds < rounds_) return outer_->put_back(model_);
   rounds_ = rounds;
+  next_ = rounds_ / options_.every;
+  outer_->start(model_);
+  node_->begin(next_, rounds_);
+}
+
+void Site::end_step() {
+  ++rounds_;
   node_->require_own_name();
-  if (rounds % options_.every == 0) exchange(rounds / options_.every - 1);
+  if (rounds_ % options_.every == 0) exchange(rounds_ / options_.every - 1);
   node_->set_progress(next_, rounds_);
   answer_for_state();
 }
@@ -246,7 +250,8 @@ void Site::wait(const std::function<bool()>& is_over) {
   stats_.waited_s += Seconds(Clock::now() - began).count();
 }
 
-/// Two messages are held: whoever reads the one that the next message takes the place of has read it.
+/// Two messages are held: whoever reads the one that the next message takes the place of has read
+/// it.
 void Site::await_readers(std::int64_t number) {
   const auto found = readers_.find(number);
   if (found == readers_.end()) return;
@@ -282,10 +287,10 @@ bool Site::can_come(const std::string& site, std::int64_t number) const {
 /// What this exchange takes of a site: each publication once at most.
 std::shared_ptr<const Received> Site::taken(const std::string& site, std::int64_t number) {
   Taken& last = taken_[site];
-  const auto message = is_exact() ? node_->message(site, number)
-                                  : node_->message(site, 0, true);
+  const auto message = is_exact() ? node_->message(site, number) : node_->message(site, 0, true);
   if (!message) return nullptr;
-  const bool is_new = message->incarnation != last.incarnation || message->what.number > last.number;
+  const bool is_new =
+      message->incarnation != last.incarnation || message->what.number > last.number;
   if (!is_new) return nullptr;
   last = {message->incarnation, message->what.number};
   if (outer_->is_finite(message->bytes->data())) return message;
@@ -301,11 +306,11 @@ void Site::leave_out(const SiteEdge& edge, std::int64_t number) {
   const auto status = node_->living(edge.site);
   if (!is_exact() && status) return;
   ++stats_.left_out;
-  const std::string why = !status ? "it is silent"
-                          : can_come(edge.site, number)
-                              ? fmt::format("it has not published within {:g} s",
-                                            options_.patience.count())
-                              : "it makes no such exchange any more";
+  const std::string why =
+      !status ? "it is silent"
+      : can_come(edge.site, number)
+          ? fmt::format("it has not published within {:g} s", options_.patience.count())
+          : "it makes no such exchange any more";
   say(LogLevel::warning,
       fmt::format("exchange {}: site {} is left out: {}", number, edge.site, why));
 }
@@ -319,8 +324,7 @@ void Site::combine(const std::vector<SiteEdge>& edges, std::int64_t number, int 
       leave_out(edge, number);
       continue;
     }
-    const double weight =
-        weight_for_samples(edge.weight, options_.samples, message->what.samples);
+    const double weight = weight_for_samples(edge.weight, options_.samples, message->what.samples);
     sources.push_back({message->bytes->data(), weight});
     held.push_back(message);
     ++ages_[rounds_ - message->what.round];
@@ -372,8 +376,7 @@ SiteStats Site::stats() const {
 
 std::shared_ptr<SiteExchange> join(const SiteOptions& options) {
   return std::make_shared<Site>(
-      options,
-      [options](const LogSink& log) { return connect_bus(options, log); });
+      options, [options](const LogSink& log) { return connect_bus(options, log); });
 }
 
 SiteStats stats_of(const SiteExchange& site) {

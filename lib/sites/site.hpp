@@ -19,7 +19,8 @@
 
 namespace fast::sites {
 
-/// Exchange k, counted from 0, follows the step after which (k + 1)·every rounds are made.
+/// Exchange k, counted from 0, follows the step after which (k + 1)·every rounds are made. A site
+/// counts its rounds from those of the site that it has taken over from.
 class Site final : public SiteExchange {
  public:
   using MakeBus = std::function<std::unique_ptr<Bus>(const LogSink& log)>;
@@ -29,7 +30,8 @@ class Site final : public SiteExchange {
 
   std::int64_t begin(const ParameterLayout& layout, const LogSink& log) override;
   void rebind(const ParameterLayout& layout) override;
-  void end_step(std::int64_t rounds) override;
+  void restored(std::int64_t rounds) override;
+  void end_step() override;
   void finish() override;
   void abandon() noexcept override;
   SiteStats stats() const;

@@ -23,7 +23,8 @@ std::vector<SiteEdge> edges_of(const TopologyRule& rule, const std::vector<std::
 std::uint64_t hash_of(const std::vector<std::string>& sites) {
   std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
   for (const std::string& site : sites) {
-    for (const char c : site + "\n") hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    for (const char c : site + "\n")
+      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   }
   return hash;
 }

@@ -20,9 +20,9 @@ struct SiteEdge {
 std::vector<SiteEdge> edges_of(const TopologyRule& rule, const std::vector<std::string>& sites,
                                const std::string& own, std::int64_t number);
 
-/// W_ij for sites whose steps have different numbers of samples: the Metropolis-Hastings rule, whose
-/// rows sum to 1 and which keeps Σ samples_i x_i. `equal` is the weight for equal samples (Hastings
-/// 1970; Boyd, Diaconis, Xiao 2004).
+/// W_ij for sites whose steps have different numbers of samples: the Metropolis-Hastings rule,
+/// whose rows sum to 1 and which keeps Σ samples_i x_i. `equal` is the weight for equal samples
+/// (Hastings 1970; Boyd, Diaconis, Xiao 2004).
 constexpr double weight_for_samples(double equal, double own, double other) {
   return equal * (other < own ? other / own : 1);
 }

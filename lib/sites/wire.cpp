@@ -26,9 +26,12 @@ Content content_of(const Json& json) {
 }
 
 Json json_of(const Publication& publication) {
-  return {{"content", name_of(publication.content)}, {"number", publication.number},
-          {"round", publication.round},              {"samples", publication.samples},
-          {"view", publication.view},                {"bytes", publication.bytes},
+  return {{"content", name_of(publication.content)},
+          {"number", publication.number},
+          {"round", publication.round},
+          {"samples", publication.samples},
+          {"view", publication.view},
+          {"bytes", publication.bytes},
           {"sha256", publication.sha256}};
 }
 
@@ -159,8 +162,7 @@ std::optional<Chunk> decode_chunk(std::string_view text) {
 std::string sha256_of(std::span<const std::byte> bytes) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int size = 0;
-  const int done =
-      EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr);
+  const int done = EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr);
   require(done == 1, ErrorKind::internal, "sites: the SHA-256 of {} bytes failed", bytes.size());
   std::string text;
   for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);

@@ -43,12 +43,12 @@ struct Publication {
 struct Status {
   std::string run, site;
   std::uint64_t incarnation = 0;
-  std::string about;       ///< model and options: equal in all sites of a run
-  bool begun = false;      ///< it trains
-  bool leaving = false;    ///< it makes no exchange any more
-  std::int64_t first = 0;  ///< the first exchange that it makes, since it has begun
-  std::int64_t next = 0;   ///< the next exchange that it will make
-  std::int64_t round = 0;  ///< rounds that it has made
+  std::string about;                ///< model and options: equal in all sites of a run
+  bool begun = false;               ///< it trains
+  bool leaving = false;             ///< it makes no exchange any more
+  std::int64_t first = 0;           ///< the first exchange that it makes, since it has begun
+  std::int64_t next = 0;            ///< the next exchange that it will make
+  std::int64_t round = 0;           ///< rounds that it has made
   std::vector<Publication> newest;  ///< what it holds: two messages and a state at most
   /// Incarnations of the sites that it has heard of, for one that has been away.
   std::vector<std::pair<std::string, std::uint64_t>> known;

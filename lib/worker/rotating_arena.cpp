@@ -23,8 +23,8 @@ void check_for_rotation(const WorkerOptions& options) {
   require(!options.accelerator, ErrorKind::argument,
           "rotating arena: the tensors are on a device; end rounds without an update");
   require(!options.site, ErrorKind::argument,
-          "rotating arena: the worker is a site, whose exchanges change the model's own memory; end "
-          "rounds without an update");
+          "rotating arena: the worker is a site, whose exchanges change the model's own memory; "
+          "end rounds without an update");
   const bool averages = traits.plain_average && traits.timing.average_every == 0;
   require(averages && options.mix_every == 1, ErrorKind::argument,
           "rotating arena: algorithm {}, mixing every {} steps; take awc or pairwise, mixing every "

@@ -12,15 +12,19 @@ namespace fast {
 class SiteExchange {
  public:
   virtual ~SiteExchange() = default;
-  /// Blocks until this site takes part, and takes over the weights of a site that is further. Returns
-  /// the rounds that count as made. The tensors stay in place until rebind(). `log` is told what
-  /// happens, by any thread.
+  /// Blocks until this site takes part, and takes over the weights of a site that is further.
+  /// Returns the rounds that count as made. The tensors stay in place until rebind(). `log` is told
+  /// what happens, by any thread.
   virtual std::int64_t begin(const ParameterLayout& layout, const LogSink& log) = 0;
   virtual void rebind(const ParameterLayout& layout) = 0;
-  /// After the step of round `rounds` - 1, before the workers of this site combine: changes the
-  /// weights where an exchange with other sites has ended.
-  virtual void end_step(std::int64_t rounds) = 0;
-  /// No step follows. Blocks for a few seconds at most, while other sites read what they still need.
+  /// The worker has gone on from a checkpoint, with so many rounds: its weights count if this site
+  /// is further than the others, and else theirs are taken over again.
+  virtual void restored(std::int64_t rounds) = 0;
+  /// After each step, before the workers of this site combine: changes the weights where an
+  /// exchange with other sites has ended.
+  virtual void end_step() = 0;
+  /// No step follows. Blocks for a few seconds at most, while other sites read what they still
+  /// need.
   virtual void finish() = 0;
   /// The worker has ended, in whichever way: the other sites hear no more of this one.
   virtual void abandon() noexcept = 0;

@@ -231,7 +231,7 @@ void Worker::Impl::end_round(const StepOptions& options) {
   const auto& accelerator = setting.options.accelerator;
   if (accelerator && options.queue) accelerator->order(Accelerator::Order::after, *options.queue);
   if (setting.options.not_finite == NotFinite::heal && !rotates) recovery.heal();
-  if (setting.options.site) setting.options.site->end_step(progress.stats.rounds + 1);
+  if (setting.options.site) setting.options.site->end_step();
   const algorithm::RoundInfo info{.round = progress.combinations,
                                   .asynchronous = !setting.exact(),
                                   .workers = setting.group.size(),
@@ -330,6 +330,10 @@ void Worker::Impl::restore(const std::vector<TensorView>& saved) {
   require_in_training("restore");
   state.restore(saved, publisher);
   count_republished();
+  if (setting.options.site) {
+    setting.options.site->restored(progress.stats.rounds);
+    publisher.restart(progress.combinations);
+  }
   const bool fits = state.is_of_these_weights(saved);
   const auto others = setting.group.all_gather(
       fits ? "" : "other weights", Deadline(setting.options.deadline), worker::resuming);

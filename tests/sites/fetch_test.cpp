@@ -25,7 +25,8 @@ struct Origin {
   }
   Chunk chunk(std::size_t index) const {
     Chunk chunk{"a", 1, Content::message, 3, index, false, {}, {}};
-    chunk.bytes = std::as_bytes(std::span(bytes)).subspan(index * chunk_bytes, what.chunk_size(index));
+    chunk.bytes =
+        std::as_bytes(std::span(bytes)).subspan(index * chunk_bytes, what.chunk_size(index));
     chunk.sha256 = sha256_of(chunk.bytes);
     return chunk;
   }

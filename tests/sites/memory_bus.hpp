@@ -21,8 +21,8 @@ namespace fast::testing {
 
 /// What happens to messages on their way.
 struct Weather {
-  double lost = 0;       ///< the share of messages that do not come
-  Seconds delay{0};      ///< of each message, drawn up to this
+  double lost = 0;   ///< the share of messages that do not come
+  Seconds delay{0};  ///< of each message, drawn up to this
   std::uint64_t seed = 1;
 };
 
@@ -56,7 +56,8 @@ class MemoryHub {
   void forget(const void* bus) {
     const std::lock_guard handling(handling_);
     const std::lock_guard lock(mutex_);
-    for (const auto& listener : listeners_) listener->there = listener->there && listener->bus != bus;
+    for (const auto& listener : listeners_)
+      listener->there = listener->there && listener->bus != bus;
     std::erase_if(listeners_, [](const auto& listener) { return !listener->there; });
   }
   /// The site hears and says nothing until it is mended.

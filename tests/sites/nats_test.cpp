@@ -15,9 +15,8 @@ TEST_CASE("sites over NATS are equal to workers of one job") {
   REQUIRE(url != nullptr);
   constexpr int steps_between = 4;
   const algorithm::Rule rule = algorithm::noloco({.period = steps_between});
-  OuterRun run{.workers = 3,
-               .topology = schedule::random_matchings(5),
-               .options = outer_options(rule)};
+  OuterRun run{
+      .workers = 3, .topology = schedule::random_matchings(5), .options = outer_options(rule)};
   run.rounds = 10 * steps_between + 2;
   run.starts_equal = true;
   run.elements = 100'000;

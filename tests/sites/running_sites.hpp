@@ -25,8 +25,9 @@ inline std::string site_name(int place) { return std::string(1, static_cast<char
 /// Not of a NATS server.
 inline std::shared_ptr<SiteExchange> site_on(const std::shared_ptr<MemoryHub>& hub,
                                              const sites::SiteOptions& options) {
-  return std::make_shared<sites::Site>(
-      options, [hub, name = options.name](const LogSink&) { return std::make_unique<MemoryBus>(hub, name); });
+  return std::make_shared<sites::Site>(options, [hub, name = options.name](const LogSink&) {
+    return std::make_unique<MemoryBus>(hub, name);
+  });
 }
 
 /// Calls run(place) for each site on a thread of its own. Throws the first error.

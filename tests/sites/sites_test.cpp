@@ -13,7 +13,6 @@
 using namespace fast;
 using namespace fast::testing;
 
-
 namespace {
 
 constexpr int steps_between = 3;
@@ -61,7 +60,8 @@ std::vector<Case> cases() {
   return {
       {"gasloc", algorithm::gasloc({.period = steps_between}), stencil::ring()},
       {"gasloc, accelerated",
-       algorithm::gasloc({.period = steps_between, .rate = 0.8, .consensus_step = 0.7, .acceleration = 0.3}),
+       algorithm::gasloc(
+           {.period = steps_between, .rate = 0.8, .consensus_step = 0.7, .acceleration = 0.3}),
        stencil::complete()},
       {"gasloc, one peer", algorithm::gasloc({.period = steps_between}),
        schedule::random_matchings(7)},
@@ -84,10 +84,10 @@ TEST_CASE("sites of one rank are equal to workers of one job") {
   run.starts_equal = true;
   run.elements = 20'000;  // three chunks
   const OuterEnds in_one_job = outer_ends(run);
-  const auto hub = std::make_shared<MemoryHub>(
-      Weather{.lost = 0.01, .delay = Seconds(0.01), .seed = seed});
-  const OuterEnds ends = site_ends(
-      hub, run, [](sites::SiteOptions& options) { options.silence = Seconds(3); });
+  const auto hub =
+      std::make_shared<MemoryHub>(Weather{.lost = 0.01, .delay = Seconds(0.01), .seed = seed});
+  const OuterEnds ends =
+      site_ends(hub, run, [](sites::SiteOptions& options) { options.silence = Seconds(3); });
   CHECK(largest_difference(ends, in_one_job) < 1e-12);
 }
 
@@ -99,7 +99,9 @@ struct Still {
   std::shared_ptr<SiteExchange> site;
   Worker worker;
   Still(const std::shared_ptr<MemoryHub>& hub, const sites::SiteOptions& options, double value)
-      : x{value}, site(site_on(hub, options)), worker(site_worker({view_of("x", std::span(x))}, site)) {}
+      : x{value},
+        site(site_on(hub, options)),
+        worker(site_worker({view_of("x", std::span(x))}, site)) {}
   void idle(std::int64_t rounds) {
     for (std::int64_t t = 0; t < rounds; ++t) worker.step([] {});
   }
@@ -140,8 +142,8 @@ TEST_CASE("sites come to the mean of their weights, by samples") {
 TEST_CASE("sites that never wait take each publication once, and agree") {
   const auto seed = drawn_seed();
   INFO("seed " << seed);
-  const auto hub = std::make_shared<MemoryHub>(
-      Weather{.lost = 0, .delay = Seconds(0.002), .seed = seed});
+  const auto hub =
+      std::make_shared<MemoryHub>(Weather{.lost = 0, .delay = Seconds(0.002), .seed = seed});
   std::vector<double> ends(3);
   std::vector<sites::SiteStats> stats(3);
   run_sites(3, [&](int me) {
@@ -188,6 +190,50 @@ TEST_CASE("a site that dies holds the others for no longer than its silence") {
   }
 }
 
+TEST_CASE("a site that resumes has its own weights if it is further than the others, else theirs") {
+  const auto hub = std::make_shared<MemoryHub>();
+  const auto run = [&](int me, const std::vector<TensorView>* saved, double value,
+                       double expected) {
+    Still still(hub, options_of(me, 1), value);
+    if (saved != nullptr) still.worker.restore(*saved);
+    CHECK(still.x[0] == expected);
+    still.idle(2 * steps_between);  // it exchanges with nobody
+    CHECK(still.x[0] == expected);
+    return still.worker.round();
+  };
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<TensorView> saved;
+  {
+    Still before(hub, options_of(0, 1), 5);
+    before.idle(4 * steps_between + 1);
+    saved = before.worker.state();
+    for (TensorView& view : saved) {
+      const auto* data = static_cast<const std::byte*>(view.data);
+      bytes.emplace_back(data, data + view.size_bytes());
+    }
+    for (std::size_t i = 0; i < saved.size(); ++i) saved[i].data = bytes[i].data();
+  }
+  CHECK(run(0, &saved, 1, 5) == 6 * steps_between + 1);
+  // Another one is further now: 12 against 9 exchanges.
+  std::atomic<bool> ahead = false, ended = false;
+  run_sites(2, [&](int me) {
+    if (me == 1) {
+      Still other(hub, options_of(1, 1), 8);
+      other.idle(12 * steps_between);
+      ahead = true;
+      while (!ended) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        other.idle(1);
+      }
+      CHECK(other.x[0] == 8);
+      return;
+    }
+    while (!ahead) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    run(0, &saved, 1, 8);
+    ended = true;
+  });
+}
+
 TEST_CASE("a site whose connection is lost goes on alone, and takes part again afterwards") {
   const auto hub = std::make_shared<MemoryHub>();
   std::vector<sites::SiteStats> alone(2), stats(2);
@@ -199,7 +245,8 @@ TEST_CASE("a site whose connection is lost goes on alone, and takes part again a
     options.staleness = 1;
     Still still(hub, options, 0);
     const auto train = [&](double seconds) {
-      const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
+      const auto until =
+          Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
       while (Clock::now() < until) {
         still.idle(1);
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -227,7 +274,8 @@ TEST_CASE("a site whose connection is lost goes on alone, and takes part again a
   CHECK(std::abs(ends[0] - ends[1]) < 1e-3);
 }
 
-TEST_CASE("a process with the name of a silent site takes its place, and that one ends when it wakes") {
+TEST_CASE(
+    "a process with the name of a silent site takes its place, and that one ends when it wakes") {
   const auto hub = std::make_shared<MemoryHub>();
   Still first(hub, options_of(0, 1), 1);
   first.idle(1);
@@ -235,8 +283,9 @@ TEST_CASE("a process with the name of a silent site takes its place, and that on
   std::string said;
   {
     // The hub knows sites by their names: the second process has a line of its own.
-    const auto second = std::make_shared<sites::Site>(
-        options_of(0, 1), [&](const LogSink&) { return std::make_unique<MemoryBus>(hub, "a, again"); });
+    const auto second = std::make_shared<sites::Site>(options_of(0, 1), [&](const LogSink&) {
+      return std::make_unique<MemoryBus>(hub, "a, again");
+    });
     std::vector<double> x{2};
     std::this_thread::sleep_for(std::chrono::milliseconds(1100));
     Worker worker = site_worker({view_of("x", std::span(x))}, second);
@@ -254,7 +303,8 @@ TEST_CASE("a process with the name of a silent site takes its place, and that on
   CHECK_THAT(said, ContainsSubstring("another process with this name takes part"));
 }
 
-TEST_CASE("a site joins those that train, with their weights and rounds, and the outer rule's memory") {
+TEST_CASE(
+    "a site joins those that train, with their weights and rounds, and the outer rule's memory") {
   const auto hub = std::make_shared<MemoryHub>();
   std::atomic<bool> trained = false, joined = false;
   const auto options = [](int me) {

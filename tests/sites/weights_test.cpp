@@ -39,8 +39,7 @@ TEST_CASE("with other samples the weighted mean stays, and no weight is negative
     for (const std::string& i : five) {
       double self = 1;
       for (const SiteEdge& edge : edges_of(rule, five, i, 0)) {
-        const double weight =
-            weight_for_samples(edge.weight, samples.at(i), samples.at(edge.site));
+        const double weight = weight_for_samples(edge.weight, samples.at(i), samples.at(edge.site));
         self -= weight;
         columns[edge.site] += samples.at(i) * weight;
       }

@@ -52,8 +52,8 @@ TEST_CASE("requests and chunks come as they were sent, whatever their bytes") {
   std::string bytes;
   for (int c = 0; c < 256; ++c) bytes += static_cast<char>(c);
   const auto values = std::as_bytes(std::span(bytes));
-  const std::string text = encode(
-      Chunk{"a", 9, Content::message, 4, 2, false, sha256_of(values), values});
+  const std::string text =
+      encode(Chunk{"a", 9, Content::message, 4, 2, false, sha256_of(values), values});
   const auto chunk = decode_chunk(text);
   REQUIRE(chunk);
   CHECK((chunk->site == "a" && chunk->incarnation == 9 && chunk->number == 4 && chunk->index == 2));

@@ -27,26 +27,27 @@ void require_name(const std::string& name);
 
 struct SiteOptions {
   std::string name;  ///< of this site: no other site of the run has it
-  /// nats://HOST:PORT/RUN or tls://HOST:PORT/RUN. RUN is the run's name: sites with other runs do not
-  /// hear of each other.
+  /// nats://HOST:PORT/RUN or tls://HOST:PORT/RUN. RUN is the run's name: sites with other runs do
+  /// not hear of each other.
   std::string url;
-  /// Files, none if empty: the credentials that let this site in (of nsc), and the certificates that
-  /// are trusted beside those of the system. docs/how-to/sites.md has the variables for other logins.
+  /// Files, none if empty: the credentials that let this site in (of nsc), and the certificates
+  /// that are trusted beside those of the system. docs/how-to/sites.md has the variables for other
+  /// logins.
   std::string credentials_file{}, ca_file{};
   std::int64_t every = 50;  ///< H, steps between two exchanges
-  /// What an exchange does: gasloc, noloco or diloco. Their own `period`, `delay` and `blend` do not
-  /// matter here.
+  /// What an exchange does: gasloc, noloco or diloco, without delay. Its own `period` does not
+  /// matter.
   algorithm::Rule rule = algorithm::gasloc();
   /// Who reads whom, among the living sites in the order of their names. Another one for each
   /// exchange if it is a schedule. Exchanges with two sites or more ask it.
   TopologyRule topology = stencil::ring();
   /// 0: an exchange takes what the neighbors have published for this same exchange, and training
   /// waits for it. Above 0: training never waits; an exchange takes what has come by then, each
-  /// publication once at most, and its result is added to the weights of a later step.
+  /// publication once at most.
   std::int64_t staleness = 0;
   /// At staleness 0: a neighbor that is alive but has not published for so long is left out.
   Seconds patience{60};
-  /// Of the first exchange: so many sites are there. A site that comes later does not wait.
+  /// The first exchange waits until so many sites are there. A site that comes later does not wait.
   int expect = 1;
   /// What a step of this site counts, relative to the other sites': the number of its samples.
   double samples = 1;
@@ -56,23 +57,23 @@ struct SiteOptions {
 
 /// What a site has done so far.
 struct SiteStats {
-  std::int64_t exchanges = 0;   ///< that this site has made
-  std::int64_t reads = 0;       ///< other sites' publications combined
-  std::int64_t left_out = 0;    ///< neighbors that an exchange left out
-  double waited_s = 0;          ///< training waited for other sites
-  double bytes_sent = 0;        ///< of publications, as often as they were asked for
-  double bytes_received = 0;    ///< of publications
-  double mean_drift_weight = 0; ///< Σ over exchanges of the weights of neighbors left out
-  /// Of publications combined: steps between their round and the one whose weights took them.
+  std::int64_t exchanges = 0;    ///< that this site has made
+  std::int64_t reads = 0;        ///< other sites' publications combined
+  std::int64_t left_out = 0;     ///< neighbors that an exchange left out
+  double waited_s = 0;           ///< training waited for other sites
+  double bytes_sent = 0;         ///< of publications, as often as they were asked for
+  double bytes_received = 0;     ///< of publications
+  double mean_drift_weight = 0;  ///< Σ over exchanges of the weights of neighbors left out
+  /// The median age of what was combined: the rounds of this site less those of the other one then.
   double median_age = 0;
 };
 
-/// A site that joins when its Worker begins. For one Worker of one rank. Throws Error(argument) on
-/// options out of range. The Worker's constructor throws Error(resource) when no server can be
-/// reached, Error(argument) when a living site has this name, and Error(mismatch) when the run's
-/// sites train another model or with other options.
+/// A site that joins when its Worker begins. One Worker of one rank takes it. Throws
+/// Error(argument) on options out of range. The Worker's constructor throws Error(resource) when no
+/// server can be reached, Error(argument) when a living site has this name, and Error(mismatch)
+/// when the run's sites train another model or with other options.
 std::shared_ptr<SiteExchange> join(const SiteOptions& options);
-/// Of an exchange that join() has made. Any thread.
+/// What a site of join() has done so far. The worker's thread asks.
 SiteStats stats_of(const SiteExchange& site);
 
 }  // namespace fast::sites
