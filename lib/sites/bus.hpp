@@ -15,13 +15,15 @@ namespace fast::sites {
 class Bus {
  public:
   /// Is called by threads of the bus, for one subject by one at a time.
-  using Handler = std::function<void(std::string_view text)>;
+  using Handler = std::function<void(std::string_view subject, std::string_view text)>;
 
   virtual ~Bus() = default;
   /// Does not wait for anybody. The message is lost while there is no connection.
   virtual void send(const std::string& subject, const std::string& text) = 0;
   /// `subject` may have the wildcard "*".
   virtual void listen(const std::string& subject, Handler handler) = 0;
+  /// Throws Error(resource) when the server will not take this program back.
+  virtual void require_usable() const = 0;
   /// When it returns, handlers do not run any more.
   virtual void end() = 0;
   /// The run's name: the first part of all subjects.

@@ -42,14 +42,13 @@ void Fetch::give_up_asked(Clock::time_point now) {
 }
 
 std::optional<Fetch::Run> Fetch::next(std::size_t most, Clock::time_point now) {
-  constexpr std::size_t longest_run = 16;
   if (asked_ > 0 && now - last_ > patience_) give_up_asked(now);
   while (cursor_ < chunks_.size() && chunks_[cursor_] != State::missing) ++cursor_;
   if (cursor_ == chunks_.size() || asked_ >= most) return std::nullopt;
   if (asked_ == 0) last_ = now;
   Run run{cursor_, 0};
   while (cursor_ < chunks_.size() && chunks_[cursor_] == State::missing && asked_ < most &&
-         run.count < longest_run) {
+         run.count < most_asked) {
     chunks_[cursor_++] = State::asked;
     ++asked_;
     ++run.count;

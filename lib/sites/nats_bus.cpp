@@ -48,6 +48,8 @@ class NatsBus final : public Bus {
             connection_.shown(), printable(subject), printable(stream::text_of(status)));
   }
 
+  void require_usable() const override { connection_.require_alive(); }
+
   const std::string& run() const override { return run_; }
 
  private:
@@ -65,7 +67,8 @@ class NatsBus final : public Bus {
       const stream::MessageHandle held(message);
       const auto size = static_cast<std::size_t>(natsMsg_GetDataLength(message));
       try {
-        static_cast<Subscription*>(self)->handler({natsMsg_GetData(message), size});
+        static_cast<Subscription*>(self)->handler(natsMsg_GetSubject(message),
+                                                  {natsMsg_GetData(message), size});
       } catch (const std::exception&) {  // no memory: as if the message was lost
       }
     }
@@ -78,10 +81,10 @@ class NatsBus final : public Bus {
     /// The handler does not run afterwards.
     void end() {
       if (handle == nullptr) return;
-      natsSubscription_SetOnCompleteCB(handle, on_end, this);
+      const bool tells = natsSubscription_SetOnCompleteCB(handle, on_end, this) == NATS_OK;
       natsSubscription_Unsubscribe(handle);
       std::unique_lock lock(mutex);
-      changed.wait_for(lock, std::chrono::seconds(5), [this] { return ended; });
+      if (tells) changed.wait_for(lock, std::chrono::seconds(5), [this] { return ended; });
       natsSubscription_Destroy(handle);
     }
   };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <random>
 #include <utility>
 
 #include "core/message.hpp"
@@ -12,17 +13,30 @@ namespace fast::sites {
 namespace {
 
 constexpr Seconds between_beats{0.25}, between_asks{1};
-constexpr std::size_t held_messages = 2;
+/// A state that nobody has asked for so long is not held any more.
+constexpr Seconds state_lives{30};
+constexpr std::size_t held_messages = 2, remembered_refusals = 8;
 
 /// Later than all that is known. Where nobody knows of another process with this name, that which
 /// began later, as far as clocks agree.
 std::uint64_t incarnation_after(std::uint64_t known) {
-  constexpr unsigned bits = 44;  // of milliseconds: 500 years
+  constexpr unsigned time_bits = 44, random_bits = 10;  // milliseconds of 500 years
   const auto since_1970 = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::system_clock::now().time_since_epoch());
-  const std::uint64_t generation = (known >> bits) + (known > 0 ? 1 : 0);
-  return generation << bits |
-         (static_cast<std::uint64_t>(since_1970.count()) & ((1ULL << bits) - 1));
+  const auto time = static_cast<std::uint64_t>(since_1970.count()) & ((1ULL << time_bits) - 1);
+  const std::uint64_t drawn = std::random_device{}() & ((1ULL << random_bits) - 1);
+  const std::uint64_t generation = (known >> (time_bits + random_bits)) + (known > 0 ? 1 : 0);
+  return generation << (time_bits + random_bits) | time << random_bits | drawn;
+}
+
+/// The part of a subject after the `number`-th dot.
+std::string_view part_of(std::string_view subject, int number) {
+  for (; number > 0; --number) {
+    const std::size_t dot = subject.find('.');
+    if (dot == subject.npos) return {};
+    subject.remove_prefix(dot + 1);
+  }
+  return subject.substr(0, subject.find('.'));
 }
 
 }  // namespace
@@ -32,14 +46,28 @@ Node::Node(std::unique_ptr<Bus> bus, NodeOptions options)
   own_.run = bus_->run();
   own_.site = options_.site;
   own_.about = options_.about;
-  const auto status = [this](std::string_view text) { hear_status(text); };
+  try {
+    listen();
+    beat_.emplace([this](Seconds) { return tick(); });
+  } catch (...) {
+    bus_->end();
+    throw;
+  }
+}
+
+void Node::listen() {
+  const auto status = [this](std::string_view subject, std::string_view text) {
+    hear_status(subject, text);
+  };
   bus_->listen(own_.run + ".beat.*", status);
   bus_->listen(own_.run + ".new.*", status);
-  bus_->listen(subject("get", own_.site), [this](std::string_view text) { hear_request(text); });
-  bus_->listen(subject("ask", own_.site), [this](std::string_view) { hear_state_request(); });
-  bus_->listen(own_.run + ".data.*." + own_.site,
-               [this](std::string_view text) { hear_chunk(text); });
-  beat_.emplace([this](Seconds elapsed) { return tick(elapsed); });
+  bus_->listen(subject("get", own_.site),
+               [this](std::string_view, std::string_view text) { hear_request(text); });
+  bus_->listen(subject("ask", own_.site),
+               [this](std::string_view, std::string_view) { hear_state_request(); });
+  bus_->listen(
+      own_.run + ".data.*." + own_.site,
+      [this](std::string_view subject, std::string_view text) { hear_chunk(subject, text); });
 }
 
 Node::~Node() {
@@ -51,12 +79,10 @@ std::string Node::subject(std::string_view verb, const std::string& site) const 
   return fmt::format("{}.{}.{}", own_.run, verb, site);
 }
 
-void Node::send(const Letters& letters) {
-  for (const Letter& letter : letters) bus_->send(letter.subject, letter.text);
-}
-
-void Node::report_once(const std::string& key, const std::string& text) {
-  if (reported_.insert(key).second && options_.log) options_.log(LogLevel::warning, text);
+void Node::send(const Outgoing& out) {
+  for (const Outgoing::Letter& letter : out.letters) bus_->send(letter.subject, letter.text);
+  for (const std::string& warning : out.warnings)
+    if (options_.log) options_.log(LogLevel::warning, warning);
 }
 
 // What this site says.
@@ -87,31 +113,31 @@ void Node::begin(std::int64_t next, std::int64_t round) {
 }
 
 void Node::set_progress(std::int64_t next, std::int64_t round) {
-  Letters letters;
+  Outgoing out;
   {
     const std::lock_guard lock(mutex_);
     const bool is_news = next != own_.next;
     own_.next = next;
     own_.round = round;
-    if (is_news) letters.push_back({subject("new", own_.site), encode(own_status())});
+    if (is_news) out.letters.push_back({subject("new", own_.site), encode(own_status())});
   }
-  send(letters);
+  send(out);
 }
 
 void Node::publish(Publication what, std::shared_ptr<const AlignedBuffer> bytes) {
-  Letters letters;
+  Outgoing out;
   {
     const std::lock_guard lock(mutex_);
     const Content content = what.content;
-    held_.push_back({std::move(what), std::move(bytes)});
+    held_.push_back({std::move(what), std::move(bytes), Clock::now()});
     const auto is_such = [&](const Held& held) { return held.what.content == content; };
     const std::size_t most = content == Content::state ? 1 : held_messages;
     while (static_cast<std::size_t>(std::ranges::count_if(held_, is_such)) > most)
       held_.erase(std::ranges::find_if(held_, is_such));
     if (content == Content::state) state_asked_ = false;
-    letters.push_back({subject("new", own_.site), encode(own_status())});
+    out.letters.push_back({subject("new", own_.site), encode(own_status())});
   }
-  send(letters);
+  send(out);
 }
 
 bool Node::is_asked_for_state() const {
@@ -120,16 +146,17 @@ bool Node::is_asked_for_state() const {
 }
 
 void Node::leave() {
-  Letters letters;
+  Outgoing out;
   {
     const std::lock_guard lock(mutex_);
     own_.leaving = true;
-    if (appeared_) letters.push_back({subject("beat", own_.site), encode(own_status())});
+    if (appeared_) out.letters.push_back({subject("beat", own_.site), encode(own_status())});
   }
-  send(letters);
+  send(out);
 }
 
-void Node::require_own_name() const {
+void Node::require_usable() const {
+  bus_->require_usable();
   const std::lock_guard lock(mutex_);
   require(
       !replaced_, ErrorKind::argument,
@@ -148,23 +175,26 @@ void Node::hear_request(std::string_view text) {
   const auto request = decode_request(text);
   if (!request) return;
   Held held;
-  std::uint64_t incarnation = 0;
   {
     const std::lock_guard lock(mutex_);
+    // Another process with this name may hear it, too.
+    if (!appeared_ || replaced_ || request->incarnation != own_.incarnation) return;
     const auto found = std::ranges::find_if(held_, [&](const Held& one) {
       return one.what.content == request->content && one.what.number == request->number;
     });
-    if (found != held_.end() && request->incarnation == own_.incarnation) held = *found;
-    incarnation = own_.incarnation;
+    if (found != held_.end()) {
+      found->asked = Clock::now();
+      held = *found;
+    }
   }
   const std::string to = subject("data", own_.site) + "." + request->reader;
-  Chunk chunk{own_.site, incarnation, request->content, request->number, 0, false, {}, {}};
+  Chunk chunk{own_.site, request->incarnation, request->content, request->number, 0, false, {}, {}};
   if (held.bytes == nullptr) {
-    chunk.incarnation = request->incarnation;
     chunk.gone = true;
     return bus_->send(to, encode(chunk));
   }
-  const std::size_t end = std::min(request->first + request->count, held.what.chunks());
+  const std::size_t end =
+      std::min(request->first + std::min(request->count, most_asked), held.what.chunks());
   double sent = 0;
   for (chunk.index = request->first; chunk.index < end; ++chunk.index) {
     chunk.bytes = {held.bytes->data() + chunk.index * chunk_bytes,
@@ -179,10 +209,11 @@ void Node::hear_request(std::string_view text) {
 
 // What the others say.
 
-void Node::hear_status(std::string_view text) {
+void Node::hear_status(std::string_view subject, std::string_view text) {
   const auto status = decode_status(text);
-  if (!status || status->run != own_.run) return;
-  Letters letters;
+  // The server lets a site publish under its own name only.
+  if (!status || status->run != own_.run || part_of(subject, 2) != status->site) return;
+  Outgoing out;
   {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
@@ -190,41 +221,57 @@ void Node::hear_status(std::string_view text) {
     if (!table_.hear(*status, now)) return;
     if (appeared_ && status->site == own_.site && status->incarnation > own_.incarnation)
       replaced_ = true;
-    if (appeared_) read_on(letters, now);
+    if (appeared_) read_on(out, now);
     changed_.notify_all();
   }
-  send(letters);
+  send(out);
 }
 
-bool Node::tick(Seconds) {
-  Letters letters;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto now = Clock::now();
-    if (appeared_ && !replaced_ && now - said_ >= between_beats) {
-      letters.push_back({subject("beat", own_.site), encode(own_status())});
-      said_ = now;
-    }
-    for (auto& [site, mailbox] : mailboxes_) {
-      const bool waits = mailbox.wants_state && !mailbox.state && !mailbox.fetch;
-      if (!waits || now - mailbox.asked < between_asks) continue;
-      mailbox.asked = now;
-      letters.push_back({subject("ask", site), "{}\n"});
-    }
-    if (appeared_) read_on(letters, now);
-    changed_.notify_all();  // somebody may be silent for too long now
-  }
+bool Node::tick() {
   try {
-    send(letters);
+    Outgoing out;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto now = Clock::now();
+      if (appeared_ && !replaced_ && now - said_ >= between_beats) {
+        out.letters.push_back({subject("beat", own_.site), encode(own_status())});
+        said_ = now;
+      }
+      forget_old(now);
+      ask_for_states(out, now);
+      if (appeared_) read_on(out, now);
+      changed_.notify_all();  // somebody may be silent for too long now
+    }
+    send(out);
   } catch (const std::exception&) {  // no memory; the next beat comes soon
   }
   return false;
 }
 
+void Node::ask_for_states(Outgoing& out, Clock::time_point now) {
+  for (auto& [site, mailbox] : mailboxes_) {
+    const bool waits = mailbox.wants_state && !mailbox.state && !mailbox.fetch;
+    if (!waits || now - mailbox.asked < between_asks) continue;
+    mailbox.asked = now;
+    out.letters.push_back({subject("ask", site), "{}\n"});
+  }
+}
+
+/// Frees memory that nobody needs any more.
+void Node::forget_old(Clock::time_point now) {
+  std::erase_if(held_, [&](const Held& held) {
+    return held.what.content == Content::state && now - held.asked > state_lives;
+  });
+  std::erase_if(mailboxes_, [&](const auto& entry) {
+    const auto& [site, mailbox] = entry;
+    return table_.living(site, now) == nullptr && !followed_.contains(site) && !mailbox.wants_state;
+  });
+}
+
 bool Node::wait(const std::function<bool()>& is_over, const Deadline& deadline) {
   std::unique_lock lock(mutex_);
   while (!is_over()) {
-    require_own_name();
+    require_usable();
     if (deadline.expired()) return false;
     changed_.wait_for(lock, std::chrono::milliseconds(50));
     lock.unlock();
@@ -250,18 +297,19 @@ std::optional<Status> Node::living(const std::string& site) const {
 // What this site reads.
 
 void Node::follow(std::set<std::string> sites, std::int64_t least) {
-  Letters letters;
+  Outgoing out;
   {
     const std::lock_guard lock(mutex_);
     followed_ = std::move(sites);
     least_ = least;
     for (auto& [site, mailbox] : mailboxes_) {
+      if (!followed_.contains(site)) mailbox.messages.clear();
       std::erase_if(mailbox.messages,
                     [&](const auto& message) { return message->what.number < least; });
     }
-    read_on(letters, Clock::now());
+    read_on(out, Clock::now());
   }
-  send(letters);
+  send(out);
 }
 
 bool Node::has(const Mailbox& mailbox, const Publication& what) const {
@@ -269,26 +317,45 @@ bool Node::has(const Mailbox& mailbox, const Publication& what) const {
       mailbox.messages, [&](const auto& message) { return message->what.number == what.number; });
 }
 
-/// The lowest number that is not there, or of the newest message.
+/// The lowest number that is not there, or the newest message. Of states, one that is not older
+/// than the latest exchange.
 std::optional<Publication> Node::wanted(const Mailbox& mailbox, const Status& from) const {
   std::optional<Publication> best;
   for (const Publication& what : from.newest) {
+    const bool is_refused = std::ranges::any_of(mailbox.refused, [&](const auto& refused) {
+      return refused.first == from.incarnation && refused.second == what;
+    });
+    if (is_refused) continue;
     if (what.content == Content::state) {
-      if (mailbox.wants_state && !mailbox.state && what.bytes == options_.state_bytes) return what;
+      const bool is_recent = what.number + 1 >= from.next;
+      if (mailbox.wants_state && !mailbox.state && is_recent && what.bytes == options_.state_bytes)
+        return what;
       continue;
     }
     if (!followed_.contains(from.site) || what.number < least_) continue;
     if (what.bytes != options_.message_bytes) continue;
-    const bool better = !best || (options_.exact ? what.number < best->number && !has(mailbox, what)
-                                                 : what.number > best->number);
-    if (better && !(options_.exact && has(mailbox, what))) best = what;
+    if (options_.exact && has(mailbox, what)) continue;
+    const bool is_better =
+        !best || (options_.exact ? what.number < best->number : what.number > best->number);
+    if (is_better) best = what;
   }
   if (best && has(mailbox, *best)) return std::nullopt;
   return best;
 }
 
-void Node::read_on(Letters& letters, Clock::time_point now) {
+/// Its site is there, and nothing has taken the place of what it reads.
+bool Node::is_wanted(const std::string& site, const Fetch& fetch, Clock::time_point now) const {
+  const Status* from = table_.living(site, now);
+  if (from == nullptr || from->incarnation != fetch.incarnation()) return false;
+  if (fetch.what().content == Content::state) return mailboxes_.at(site).wants_state;
+  return followed_.contains(site) && fetch.what().number >= least_;
+}
+
+void Node::read_on(Outgoing& out, Clock::time_point now) {
   std::size_t reading = 0, under_way = 0;
+  for (auto& [site, mailbox] : mailboxes_) {
+    if (mailbox.fetch && !is_wanted(site, *mailbox.fetch, now)) mailbox.fetch.reset();
+  }
   for (const Status* from : table_.living(now)) begin_fetch(mailboxes_[from->site], *from, now);
   for (const auto& [site, mailbox] : mailboxes_) {
     if (!mailbox.fetch) continue;
@@ -299,65 +366,81 @@ void Node::read_on(Letters& letters, Clock::time_point now) {
   if (under_way == 0) window_.begin(now);
   const std::size_t most = std::max<std::size_t>(1, window_.chunks() / reading);
   for (auto& [site, mailbox] : mailboxes_) {
-    if (mailbox.fetch) ask(letters, site, *mailbox.fetch, most, now);
+    if (mailbox.fetch) ask(out, site, *mailbox.fetch, most, now);
   }
 }
 
 void Node::begin_fetch(Mailbox& mailbox, const Status& from, Clock::time_point now) {
-  if (mailbox.fetch && mailbox.fetch->incarnation() != from.incarnation) mailbox.fetch.reset();
   if (mailbox.fetch || from.about != own_.about) return;
   if (const auto what = wanted(mailbox, from)) mailbox.fetch.emplace(from.incarnation, *what, now);
 }
 
-void Node::ask(Letters& letters, const std::string& site, Fetch& fetch, std::size_t most,
+void Node::ask(Outgoing& out, const std::string& site, Fetch& fetch, std::size_t most,
                Clock::time_point now) {
   while (const auto run = fetch.next(most, now)) {
     const ChunkRequest request{own_.site,           fetch.incarnation(), fetch.what().content,
                                fetch.what().number, run->first,          run->count};
-    letters.push_back({subject("get", site), encode(request)});
+    out.letters.push_back({subject("get", site), encode(request)});
   }
 }
 
-void Node::hear_chunk(std::string_view text) {
+void Node::hear_chunk(std::string_view subject, std::string_view text) {
   const auto chunk = decode_chunk(text);
-  if (!chunk) return;
-  Letters letters;
+  if (!chunk || part_of(subject, 2) != chunk->site) return;
+  Outgoing out;
+  std::optional<Fetch> whole;
   {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
-    Mailbox& mailbox = mailboxes_[chunk->site];
+    const auto found = mailboxes_.find(chunk->site);
+    if (found == mailboxes_.end()) return;
+    Mailbox& mailbox = found->second;
     if (!mailbox.fetch || !mailbox.fetch->is_of(*chunk)) return;
-    if (chunk->gone) {
-      mailbox.fetch.reset();
-    } else if (mailbox.fetch->take(*chunk, now)) {
+    if (!chunk->gone && mailbox.fetch->take(*chunk, now)) {
       bytes_received_ += static_cast<double>(chunk->bytes.size());
       window_.arrived(chunk->bytes.size(), now);
-      if (mailbox.fetch->is_whole()) keep(chunk->site, mailbox);
+      if (mailbox.fetch->is_whole()) whole = std::move(mailbox.fetch);
     }
-    read_on(letters, now);
+    if (chunk->gone || whole) {
+      const Fetch& fetch = whole ? *whole : *mailbox.fetch;
+      mailbox.refused.emplace_back(fetch.incarnation(), fetch.what());
+      if (mailbox.refused.size() > remembered_refusals)
+        mailbox.refused.erase(mailbox.refused.begin());
+      mailbox.fetch.reset();
+    }
+    if (!whole) read_on(out, now);
     changed_.notify_all();
   }
-  send(letters);
+  send(out);
+  if (whole) keep(chunk->site, *whole);
 }
 
-void Node::keep(const std::string& site, Mailbox& mailbox) {
-  const Fetch fetch = std::move(*mailbox.fetch);
-  mailbox.fetch.reset();
-  if (!fetch.is_as_announced()) {
-    return report_once(
-        site + " damaged",
-        fmt::format("site {}: publication {} of site {} is not what was announced; it "
-                    "is left out",
-                    own_.site, fetch.what().number, printable(site)));
+/// Looks at all bytes without the lock: beats go on meanwhile.
+void Node::keep(const std::string& site, const Fetch& fetch) {
+  Outgoing out;
+  const bool is_good = fetch.is_as_announced();
+  {
+    const std::lock_guard lock(mutex_);
+    Mailbox& mailbox = mailboxes_[site];
+    if (!is_good) {
+      out.warnings.push_back(fmt::format(
+          "site {}: publication {} of site {} is not what was announced; it is left out", own_.site,
+          fetch.what().number, site));
+    } else {
+      auto received = std::make_shared<Received>(
+          Received{site, fetch.incarnation(), fetch.what(), fetch.bytes()});
+      if (fetch.what().content == Content::state) {
+        mailbox.state = std::move(received);
+      } else {
+        mailbox.messages.push_back(std::move(received));
+        if (mailbox.messages.size() > held_messages)
+          mailbox.messages.erase(mailbox.messages.begin());
+      }
+    }
+    read_on(out, Clock::now());
+    changed_.notify_all();
   }
-  auto received =
-      std::make_shared<Received>(Received{site, fetch.incarnation(), fetch.what(), fetch.bytes()});
-  if (fetch.what().content == Content::state) {
-    mailbox.state = std::move(received);
-    return;
-  }
-  mailbox.messages.push_back(std::move(received));
-  if (mailbox.messages.size() > held_messages) mailbox.messages.erase(mailbox.messages.begin());
+  send(out);
 }
 
 std::shared_ptr<const Received> Node::message(const std::string& site, std::int64_t number,
@@ -385,6 +468,12 @@ std::shared_ptr<const Received> Node::state(const std::string& site) const {
   const std::lock_guard lock(mutex_);
   const auto found = mailboxes_.find(site);
   return found == mailboxes_.end() ? nullptr : found->second.state;
+}
+
+void Node::forget_state(const std::string& site) {
+  const std::lock_guard lock(mutex_);
+  mailboxes_[site].wants_state = false;
+  mailboxes_[site].state.reset();
 }
 
 double Node::bytes_sent() const {

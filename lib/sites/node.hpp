@@ -60,8 +60,9 @@ class Node {
   /// A site asks for a state; until one is published.
   bool is_asked_for_state() const;
   void leave();
-  /// Throws Error(argument) when another process has taken this site's name.
-  void require_own_name() const;
+  /// Throws Error(argument) when another process has taken this site's name, and Error(resource)
+  /// when the server will not take this one back.
+  void require_usable() const;
 
   // Of the others.
 
@@ -81,6 +82,8 @@ class Node {
   /// From now on, until it is there.
   void ask_for_state(const std::string& site);
   std::shared_ptr<const Received> state(const std::string& site) const;
+  /// The memory of that state is free again.
+  void forget_state(const std::string& site);
 
   double bytes_sent() const;
   double bytes_received() const;
@@ -89,6 +92,7 @@ class Node {
   struct Held {
     Publication what;
     std::shared_ptr<const AlignedBuffer> bytes;
+    Clock::time_point asked;  ///< somebody has asked for it; else it was published
   };
   /// Of one other site.
   struct Mailbox {
@@ -97,28 +101,38 @@ class Node {
     std::shared_ptr<const Received> state;
     bool wants_state = false;
     Clock::time_point asked{};  ///< for a state
+    /// What is not to be read again: it is gone, damaged or being looked at.
+    std::vector<std::pair<std::uint64_t, Publication>> refused;
   };
-  struct Letter {
-    std::string subject, text;
+  /// What is done when the lock is open again.
+  struct Outgoing {
+    struct Letter {
+      std::string subject, text;
+    };
+    std::vector<Letter> letters;
+    std::vector<std::string> warnings;
   };
-  using Letters = std::vector<Letter>;
 
-  void hear_status(std::string_view text);
+  void listen();
+  void hear_status(std::string_view subject, std::string_view text);
   void hear_request(std::string_view text);
-  void hear_chunk(std::string_view text);
+  void hear_chunk(std::string_view subject, std::string_view text);
   void hear_state_request();
-  bool tick(Seconds elapsed);
+  bool tick();
+  void keep(const std::string& site, const Fetch& fetch);
   // With the lock held.
   Status own_status() const;
   std::optional<Publication> wanted(const Mailbox& mailbox, const Status& from) const;
   bool has(const Mailbox& mailbox, const Publication& what) const;
-  void read_on(Letters& letters, Clock::time_point now);
+  bool is_wanted(const std::string& site, const Fetch& fetch, Clock::time_point now) const;
+  void read_on(Outgoing& out, Clock::time_point now);
   void begin_fetch(Mailbox& mailbox, const Status& from, Clock::time_point now);
-  void ask(Letters& letters, const std::string& site, Fetch& fetch, std::size_t most,
+  void ask(Outgoing& out, const std::string& site, Fetch& fetch, std::size_t most,
            Clock::time_point now);
-  void keep(const std::string& site, Mailbox& mailbox);
-  void report_once(const std::string& key, const std::string& text);
-  void send(const Letters& letters);
+  void ask_for_states(Outgoing& out, Clock::time_point now);
+  void forget_old(Clock::time_point now);
+  // With the lock open.
+  void send(const Outgoing& out);
   std::string subject(std::string_view verb, const std::string& site) const;
 
   std::unique_ptr<Bus> bus_;
@@ -133,7 +147,6 @@ class Node {
   std::int64_t least_ = 0;
   std::map<std::string, Mailbox> mailboxes_;
   FetchWindow window_;
-  std::set<std::string> reported_;
   double bytes_sent_ = 0, bytes_received_ = 0;
   Clock::time_point said_{};
   std::optional<membership::PeriodicThread> beat_;

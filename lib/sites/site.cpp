@@ -11,11 +11,6 @@
 namespace fast::sites {
 namespace {
 
-bool is_name_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '_';
-}
-
 void check(const SiteOptions& options) {
   require_name(options.name);
   require(options.every >= 1, ErrorKind::argument, "site {}: every {}; at least 1 is required",
@@ -33,7 +28,10 @@ void check(const SiteOptions& options) {
   require(options.staleness == 0 || why.empty(), ErrorKind::argument,
           "site {}: the rule {} at staleness {}; it needs staleness 0, as {}", options.name,
           options.rule.traits().name, options.staleness, why);
-  require_any_number(options.topology);
+  require(options.patience.count() > 0, ErrorKind::argument,
+          "site {}: patience of {:g} s; more than 0 s is required", options.name,
+          options.patience.count());
+  require_any_number(options.topology, options.rule.traits());
 }
 
 /// What must be equal in all sites of a run, in one line.
@@ -53,11 +51,9 @@ std::vector<std::string> names_of(const std::vector<Status>& sites) {
 }  // namespace
 
 void require_name(const std::string& name) {
-  constexpr std::size_t most = 40;
-  require(!name.empty() && name.size() <= most && std::ranges::all_of(name, is_name_character),
-          ErrorKind::argument,
-          "site: \"{}\" is no name; 1 to {} letters, digits, '-' and '_' are required",
-          printable(name), most);
+  require(is_site_name(name), ErrorKind::argument,
+          "site: \"{}\" is no name; 1 to 40 letters, digits, '-' and '_' are required",
+          printable(name));
 }
 
 Site::Site(SiteOptions options, MakeBus make_bus)
@@ -78,11 +74,22 @@ std::int64_t Site::begin(const ParameterLayout& layout, const LogSink& log) {
           "site {}: it belongs to another Worker; call sites::join() for each", options_.name);
   log_ = log;
   model_ = layout;
+  about_ = about(options_, layout);
   outer_ = std::make_unique<OuterStep>(layout, options_.rule);
   outer_->start(layout);
   node_ = std::make_unique<Node>(
-      make_bus_(log), NodeOptions{options_.name, about(options_, layout), options_.silence,
-                                  outer_->message_bytes(), outer_->state_bytes(), is_exact(), log});
+      make_bus_(log), NodeOptions{options_.name, about_, options_.silence, outer_->message_bytes(),
+                                  outer_->state_bytes(), is_exact(), log});
+  try {
+    take_part();
+  } catch (...) {
+    abandon();
+    throw;
+  }
+  return rounds_;
+}
+
+void Site::take_part() {
   // Who has this name, and who is there?
   node_->wait([] { return false; }, Deadline(options_.silence));
   require_new_name();
@@ -93,7 +100,6 @@ std::int64_t Site::begin(const ParameterLayout& layout, const LogSink& log) {
   node_->begin(next_, rounds_);
   say(LogLevel::info, fmt::format("takes part from exchange {} on, with {} other sites", next_,
                                   node_->living().size()));
-  return rounds_;
 }
 
 void Site::require_new_name() const {
@@ -104,11 +110,10 @@ void Site::require_new_name() const {
 }
 
 void Site::require_same(const std::vector<Status>& others) const {
-  const std::string own = about(options_, model_);
   for (const Status& other : others) {
-    require(other.about == own, ErrorKind::mismatch,
+    require(other.about == about_, ErrorKind::mismatch,
             "site {}: the run's site {} has another model or other options: {}; this one has: {}",
-            options_.name, printable(other.site), printable(other.about), own);
+            options_.name, printable(other.site), printable(other.about), about_);
   }
 }
 
@@ -127,11 +132,12 @@ void Site::await_others() {
           options_.name, node_->living().size() + 1, options_.expect, longest.count());
 }
 
-/// The site that is furthest: of those that train, or else, of all, the first by name.
+/// The site that is furthest: of those that train, or else, of all, the first by name. Those that
+/// do not answer are left aside.
 std::optional<Status> Site::furthest() const {
   std::optional<Status> best;
   for (const Status& other : node_->living()) {
-    if (other.leaving) continue;
+    if (other.leaving || is_stalled(other)) continue;
     const auto rank = [](const Status& status) {
       return std::pair(status.begun, status.begun ? status.next : 0);
     };
@@ -142,30 +148,43 @@ std::optional<Status> Site::furthest() const {
 }
 
 void Site::adopt() {
+  constexpr Seconds longest{300};
+  const Deadline deadline(longest);
   while (const auto from = furthest()) {
+    require(!deadline.expired(), ErrorKind::deadline,
+            "site {}: after {:g} s no other site has given its weights, though {} are there",
+            options_.name, longest.count(), node_->living().size());
     require_same({*from});
     if (!from->begun) {  // it begins in a moment, or others do
       node_->wait([&] { return !furthest() || furthest()->begun; }, Deadline(Seconds(1)));
-      continue;
+    } else if (adopt_from(*from)) {
+      return;
     }
-    node_->ask_for_state(from->site);
-    const auto is_over = [&] {
-      return node_->state(from->site) != nullptr || !node_->living(from->site);
-    };
-    // The other site answers between two of its steps.
-    node_->wait(is_over, Deadline(options_.patience));
-    const auto state = node_->state(from->site);
-    if (!state) continue;
-    outer_->adopt(model_, *state->bytes);
-    next_ = state->what.number;
-    const auto now = node_->living(from->site);
-    const std::int64_t there = now ? now->round : state->what.round;
-    rounds_ = next_ == 0 ? 0 : std::max(state->what.round, there);
-    next_ = rounds_ / options_.every;
-    say(LogLevel::info,
-        fmt::format("has taken over the weights of site {} in round {}", from->site, rounds_));
-    return;
   }
+  require(stalled_.empty(), ErrorKind::deadline,
+          "site {}: the sites that train do not answer within {:g} s; start it again later",
+          options_.name, options_.patience.count());
+}
+
+bool Site::adopt_from(const Status& from) {
+  node_->ask_for_state(from.site);
+  const auto is_over = [&] {
+    return node_->state(from.site) != nullptr || !node_->living(from.site);
+  };
+  // The other site answers between two of its steps.
+  const bool answers = node_->wait(is_over, Deadline(options_.patience));
+  const auto state = node_->state(from.site);
+  node_->forget_state(from.site);
+  if (!answers) stalled_[from.site] = {from.incarnation, from.next};
+  if (!state || !outer_->is_finite(state->bytes->data())) return false;
+  outer_->adopt(model_, *state->bytes);
+  const auto now = node_->living(from.site);
+  const std::int64_t there = now ? now->round : state->what.round;
+  rounds_ = state->what.number == 0 ? 0 : std::max(state->what.round, there);
+  next_ = rounds_ / options_.every;
+  say(LogLevel::info,
+      fmt::format("has taken over the weights of site {} in round {}", from.site, rounds_));
+  return true;
 }
 
 void Site::rebind(const ParameterLayout& layout) { model_ = layout; }
@@ -173,7 +192,6 @@ void Site::rebind(const ParameterLayout& layout) { model_ = layout; }
 // Exchanges.
 
 void Site::restored(std::int64_t rounds) {
-  if (rounds < rounds_) return outer_->put_back(model_);
   rounds_ = rounds;
   next_ = rounds_ / options_.every;
   outer_->start(model_);
@@ -182,7 +200,7 @@ void Site::restored(std::int64_t rounds) {
 
 void Site::end_step() {
   ++rounds_;
-  node_->require_own_name();
+  node_->require_usable();
   if (rounds_ % options_.every == 0) exchange(rounds_ / options_.every - 1);
   node_->set_progress(next_, rounds_);
   answer_for_state();
@@ -210,9 +228,10 @@ void Site::publish(Content content, std::int64_t number,
 std::vector<std::string> Site::view(std::int64_t number) const {
   std::vector<Status> sites = node_->living();
   std::erase_if(sites, [&](const Status& site) {
-    if (!is_exact()) return !site.begun || site.leaving;
+    if (!site.begun || site.about != about_) return true;
+    if (!is_exact()) return site.leaving;
     const bool has_made = site.next > number;
-    return !site.begun || site.first > number || (site.leaving && !has_made);
+    return site.first > number || (site.leaving && !has_made);
   });
   std::vector<std::string> names = names_of(sites);
   names.push_back(options_.name);
@@ -221,33 +240,82 @@ std::vector<std::string> Site::view(std::int64_t number) const {
 }
 
 void Site::exchange(std::int64_t number) {
-  if (is_exact() && number == 0 && options_.expect > 1) {
-    wait([&] {
-      answer_for_state();  // the others begin with it
-      return static_cast<int>(view(0).size()) >= options_.expect;
-    });
-  }
+  if (is_exact() && number == 0) await_expected();
   if (is_exact()) await_readers(number - 2);
   const std::vector<std::string> sites = view(number);
-  view_ = hash_of(sites);
+  note_view(sites);
   const auto message = outer_->publish(model_, number);
-  if (!message) return;  // the worker's own check says so
+  require(message != nullptr, ErrorKind::numeric,
+          "site {}: the weights are not finite in round {}; they were not published. Try a smaller "
+          "learning rate",
+          options_.name, rounds_);
   const auto edges = edges_of(options_.topology, sites, options_.name, number);
-  std::set<std::string> sources;
-  for (const SiteEdge& edge : edges) sources.insert(edge.site);
+  std::set<std::string> sources = sources_of(edges), followed = sources;
   publish(Content::message, number, message);
-  node_->follow(sources, is_exact() ? number : 0);
+  if (!is_exact())  // what a site of the next exchange has published by then is there then
+    followed.merge(sources_of(edges_of(options_.topology, sites, options_.name, number + 1)));
+  node_->follow(std::move(followed), is_exact() ? number : 0);
   if (is_exact()) await(sources, number);
-  readers_[number] = std::move(sources);
   combine(edges, number, static_cast<int>(sites.size()));
+  if (is_exact()) readers_[number] = std::move(sources);
   next_ = number + 1;
   ++stats_.exchanges;
 }
 
-void Site::wait(const std::function<bool()>& is_over) {
+/// The others begin with the state of this site, or of one that has begun before.
+void Site::await_expected() {
+  const Deadline deadline(options_.patience);
+  const auto are_there = [&] { return static_cast<int>(view(0).size()) >= options_.expect; };
+  while (!are_there() && !deadline.expired()) {
+    wait([&] { return are_there() || node_->is_asked_for_state(); }, Seconds(1));
+    answer_for_state();
+  }
+}
+
+/// Says who has come, and who is not there any more.
+void Site::note_view(const std::vector<std::string>& sites) {
+  view_ = hash_of(sites);
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::binary_search(names, name);
+  };
+  for (const std::string& site : sites)
+    if (!has(seen_, site) && site != options_.name)
+      say(LogLevel::info, fmt::format("site {} takes part", site));
+  for (const std::string& site : seen_)
+    if (!has(sites, site)) say(LogLevel::warning, fmt::format("site {} is not there", site));
+  seen_ = sites;
+}
+
+bool Site::wait(const std::function<bool()>& is_over, Seconds longest) {
   const auto began = Clock::now();
-  node_->wait(is_over, Deadline(options_.patience));
+  const bool is_done = node_->wait(is_over, Deadline(longest));
   stats_.waited_s += Seconds(Clock::now() - began).count();
+  return is_done;
+}
+
+/// Alive, but it has let this site wait for all of its patience, and has made no exchange since.
+bool Site::is_stalled(const Status& site) const {
+  const auto found = stalled_.find(site.site);
+  return found != stalled_.end() && found->second == std::pair(site.incarnation, site.next);
+}
+
+/// Until `is_done` holds for each of them. Those for which it does not within the patience are not
+/// waited for again until they have made an exchange.
+void Site::await_all(const std::set<std::string>& sites,
+                     const std::function<bool(const std::string&)>& is_done) {
+  const auto is_over = [&](const std::string& site) {
+    const auto status = node_->living(site);
+    return !status || is_stalled(*status) || is_done(site);
+  };
+  if (wait([&] { return std::ranges::all_of(sites, is_over); }, options_.patience)) return;
+  for (const std::string& site : sites) {
+    const auto status = node_->living(site);
+    if (!status || is_done(site)) continue;
+    stalled_[site] = {status->incarnation, status->next};
+    say(LogLevel::warning, fmt::format("site {} is alive, but has not come to exchange {} within "
+                                       "{:g} s; it is not waited for until it goes on",
+                                       site, next_, options_.patience.count()));
+  }
 }
 
 /// Two messages are held: whoever reads the one that the next message takes the place of has read
@@ -255,21 +323,17 @@ void Site::wait(const std::function<bool()>& is_over) {
 void Site::await_readers(std::int64_t number) {
   const auto found = readers_.find(number);
   if (found == readers_.end()) return;
-  wait([&] {
-    return std::ranges::all_of(found->second, [&](const std::string& site) {
-      const auto status = node_->living(site);
-      return !status || status->leaving || status->next > number;
-    });
+  await_all(found->second, [&](const std::string& site) {
+    const auto status = node_->living(site);
+    return !status || status->leaving || status->next > number;
   });
   readers_.erase(readers_.begin(), std::next(found));
 }
 
 /// Until each of them has published for this exchange or will not.
 void Site::await(const std::set<std::string>& sources, std::int64_t number) {
-  wait([&] {
-    return std::ranges::all_of(sources, [&](const std::string& site) {
-      return node_->message(site, number) != nullptr || !can_come(site, number);
-    });
+  await_all(sources, [&](const std::string& site) {
+    return node_->message(site, number) != nullptr || !can_come(site, number);
   });
 }
 

@@ -31,6 +31,7 @@ class Site final : public SiteExchange {
   std::int64_t begin(const ParameterLayout& layout, const LogSink& log) override;
   void rebind(const ParameterLayout& layout) override;
   void restored(std::int64_t rounds) override;
+  void put_back() override { outer_->put_back(model_); }
   void end_step() override;
   void finish() override;
   void abandon() noexcept override;
@@ -43,17 +44,24 @@ class Site final : public SiteExchange {
   };
   bool is_exact() const { return options_.staleness == 0; }
   void say(LogLevel level, const std::string& text) const;
+  void take_part();
   void require_new_name() const;
   void require_same(const std::vector<Status>& others) const;
   void await_others();
   std::optional<Status> furthest() const;
   void adopt();
+  bool adopt_from(const Status& from);
   void publish(Content content, std::int64_t number,
                const std::shared_ptr<const AlignedBuffer>& bytes);
   std::vector<std::string> view(std::int64_t number) const;
   void answer_for_state();
   void exchange(std::int64_t number);
-  void wait(const std::function<bool()>& is_over);
+  void await_expected();
+  void note_view(const std::vector<std::string>& sites);
+  bool wait(const std::function<bool()>& is_over, Seconds longest);
+  bool is_stalled(const Status& site) const;
+  void await_all(const std::set<std::string>& sites,
+                 const std::function<bool(const std::string&)>& is_done);
   void await_readers(std::int64_t number);
   void await(const std::set<std::string>& sources, std::int64_t number);
   bool can_come(const std::string& site, std::int64_t number) const;
@@ -68,7 +76,11 @@ class Site final : public SiteExchange {
   std::unique_ptr<OuterStep> outer_;
   std::unique_ptr<Node> node_;
   std::int64_t next_ = 0, rounds_ = 0;
-  std::uint64_t view_ = 0;  ///< of the latest exchange
+  std::string about_;              ///< equal in all sites of the run
+  std::uint64_t view_ = 0;         ///< of the latest exchange
+  std::vector<std::string> seen_;  ///< its sites
+  /// Those that were waited for in vain: their incarnation and next exchange.
+  std::map<std::string, std::pair<std::uint64_t, std::int64_t>> stalled_;
   std::map<std::string, Taken> taken_;
   /// Of the latest exchanges at staleness 0: who reads this site's message.
   std::map<std::int64_t, std::set<std::string>> readers_;

@@ -62,6 +62,11 @@ void add_rows(options::OptionTable& table, SiteChoice& site) {
            "takes what has come")
       .only_if(is_site, no_site);
   table
+      .add("site_patience", site.options.patience, seconds(positive()),
+           "at --site-staleness 0, a site that is alive but has not published for so long is left "
+           "out")
+      .only_if(is_site, no_site);
+  table
       .add("site_expect", site.options.expect, number<int>(one_or_more()),
            "the first exchange waits until so many sites are there")
       .only_if(is_site, no_site);

@@ -15,7 +15,8 @@ std::uint64_t SiteTable::known(const std::string& site) const {
 }
 
 bool SiteTable::hear(const Status& status, Clock::time_point now) {
-  for (const auto& [site, incarnation] : status.known) note(site, incarnation);
+  for (const auto& [site, incarnation] : status.known)
+    if (site == own_) note(site, incarnation);
   note(status.site, status.incarnation);
   if (status.incarnation < known(status.site)) return false;
   entries_.insert_or_assign(status.site, Entry{status, now});

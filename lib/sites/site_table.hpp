@@ -25,7 +25,8 @@ class SiteTable {
   const Status* living(const std::string& site, Clock::time_point now) const;
   /// All others that are there, by their names. Some may be leaving.
   std::vector<const Status*> living(Clock::time_point now) const;
-  /// The highest incarnation of each site that anybody has told of, this one's name included.
+  /// The highest incarnation of each site that has said something, and of this one's name that
+  /// anybody has told of.
   const std::map<std::string, std::uint64_t>& known() const { return known_; }
   std::uint64_t known(const std::string& site) const;
   /// Seconds since the site said something; none: never.

@@ -1,10 +1,11 @@
 #include "sites/site_weights.hpp"
 
 #include <fast/core/error.hpp>
-#include <fast/core/random.hpp>
 #include <fast/mixing/weights.hpp>
 
 #include <algorithm>
+
+#include "worker/start/requirements.hpp"
 
 namespace fast::sites {
 
@@ -29,16 +30,25 @@ std::uint64_t hash_of(const std::vector<std::string>& sites) {
   return hash;
 }
 
-void require_any_number(const TopologyRule& rule) {
+std::set<std::string> sources_of(const std::vector<SiteEdge>& edges) {
+  std::set<std::string> sources;
+  for (const SiteEdge& edge : edges) sources.insert(edge.site);
+  return sources;
+}
+
+void require_any_number(const TopologyRule& topology, const algorithm::RuleTraits& rule) {
   constexpr int most = 9;
   for (int sites = 2; sites <= most; ++sites) {
     try {
-      require(rule.make(sites).at(0).is_symmetric(), ErrorKind::topology, "its edges are directed");
+      const Schedule schedule = topology.make(sites);
+      require(schedule.at(0).is_symmetric(), ErrorKind::topology, "its edges are directed");
+      fitting_weights(schedule, rule, WeightRule::automatic, false);
     } catch (const Error& error) {
-      fail(ErrorKind::topology,
-           "sites: the topology {} does not fit {} sites, and sites come and go; take ring, "
-           "complete or random_matchings ({})",
-           rule.name(), sites, error.what());
+      fail(
+          ErrorKind::topology,
+          "sites: the topology {} does not fit {} on {} sites, and sites come and go; take ring or "
+          "complete, complete for diloco, random_matchings for noloco ({})",
+          topology.name(), rule.name, sites, error.what());
     }
   }
 }

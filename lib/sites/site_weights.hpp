@@ -1,9 +1,11 @@
 // Which sites an exchange reads, and with which weights.
 #pragma once
 
+#include <fast/algorithm/algorithm.hpp>
 #include <fast/topology/topology.hpp>
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,10 +29,12 @@ constexpr double weight_for_samples(double equal, double own, double other) {
   return equal * (other < own ? other / own : 1);
 }
 
+std::set<std::string> sources_of(const std::vector<SiteEdge>& edges);
+
 /// Equal for equal lists of names.
 std::uint64_t hash_of(const std::vector<std::string>& sites);
 
-/// Throws Error(topology) if the rule does not fit any number of sites.
-void require_any_number(const TopologyRule& rule);
+/// Throws Error(topology) if the topology does not fit the rule for any number of sites.
+void require_any_number(const TopologyRule& topology, const algorithm::RuleTraits& rule);
 
 }  // namespace fast::sites

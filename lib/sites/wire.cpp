@@ -14,6 +14,26 @@ using Json = nlohmann::json;
 
 constexpr std::string_view content_names[] = {"message", "state"};
 
+/// Of counts in messages: sums of them do not overflow.
+constexpr std::int64_t most_counted = std::int64_t{1} << 53;
+constexpr double most_samples = 1e12;
+
+void require_value(bool holds) {
+  if (!holds) throw std::out_of_range("a value of a message");
+}
+
+std::string name_in(const Json& json, const char* key) {
+  auto name = json.at(key).get<std::string>();
+  require_value(is_site_name(name));
+  return name;
+}
+
+std::int64_t count_in(const Json& json, const char* key) {
+  const auto value = json.at(key).get<std::int64_t>();
+  require_value(value >= 0 && value <= most_counted);
+  return value;
+}
+
 std::string_view name_of(Content content) {
   return content_names[static_cast<std::size_t>(content)];
 }
@@ -38,11 +58,12 @@ Json json_of(const Publication& publication) {
 Publication publication_of(const Json& json) {
   Publication result;
   result.content = content_of(json);
-  json.at("number").get_to(result.number);
-  json.at("round").get_to(result.round);
+  result.number = count_in(json, "number");
+  result.round = count_in(json, "round");
   json.at("samples").get_to(result.samples);
+  require_value(result.samples > 0 && result.samples <= most_samples);
   json.at("view").get_to(result.view);
-  json.at("bytes").get_to(result.bytes);
+  result.bytes = static_cast<std::uint64_t>(count_in(json, "bytes"));
   json.at("sha256").get_to(result.sha256);
   return result;
 }
@@ -115,14 +136,14 @@ std::optional<Status> decode_status(std::string_view text) {
   return decoded<Status>(text, [](const Json& json, std::string_view) {
     Status status;
     json.at("run").get_to(status.run);
-    json.at("site").get_to(status.site);
+    status.site = name_in(json, "site");
     json.at("incarnation").get_to(status.incarnation);
     json.at("about").get_to(status.about);
     json.at("begun").get_to(status.begun);
     json.at("leaving").get_to(status.leaving);
-    json.at("first").get_to(status.first);
-    json.at("next").get_to(status.next);
-    json.at("round").get_to(status.round);
+    status.first = count_in(json, "first");
+    status.next = count_in(json, "next");
+    status.round = count_in(json, "round");
     for (const Json& publication : json.at("newest"))
       status.newest.push_back(publication_of(publication));
     for (const auto& [site, incarnation] : json.at("known").items())
@@ -134,12 +155,12 @@ std::optional<Status> decode_status(std::string_view text) {
 std::optional<ChunkRequest> decode_request(std::string_view text) {
   return decoded<ChunkRequest>(text, [](const Json& json, std::string_view) {
     ChunkRequest request;
-    json.at("reader").get_to(request.reader);
+    request.reader = name_in(json, "reader");
     json.at("incarnation").get_to(request.incarnation);
     request.content = content_of(json);
-    json.at("number").get_to(request.number);
-    json.at("first").get_to(request.first);
-    json.at("count").get_to(request.count);
+    request.number = count_in(json, "number");
+    request.first = static_cast<std::size_t>(count_in(json, "first"));
+    request.count = static_cast<std::size_t>(count_in(json, "count"));
     return request;
   });
 }
@@ -147,15 +168,23 @@ std::optional<ChunkRequest> decode_request(std::string_view text) {
 std::optional<Chunk> decode_chunk(std::string_view text) {
   return decoded<Chunk>(text, [](const Json& json, std::string_view rest) {
     Chunk chunk;
-    json.at("site").get_to(chunk.site);
+    chunk.site = name_in(json, "site");
     json.at("incarnation").get_to(chunk.incarnation);
     chunk.content = content_of(json);
-    json.at("number").get_to(chunk.number);
-    json.at("index").get_to(chunk.index);
+    chunk.number = count_in(json, "number");
+    chunk.index = static_cast<std::size_t>(count_in(json, "index"));
     json.at("gone").get_to(chunk.gone);
     json.at("sha256").get_to(chunk.sha256);
     chunk.bytes = std::as_bytes(std::span(rest));
     return chunk;
+  });
+}
+
+bool is_site_name(std::string_view name) {
+  constexpr std::size_t most = 40;
+  return !name.empty() && name.size() <= most && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
   });
 }
 

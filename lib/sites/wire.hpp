@@ -16,6 +16,8 @@ namespace fast::sites {
 
 inline constexpr int wire_format = 1;
 inline constexpr std::size_t chunk_bytes = 64 * 1024;
+/// Chunks that one request asks for, at most.
+inline constexpr std::size_t most_asked = 16;
 
 /// What a publication is of.
 enum class Content {
@@ -50,7 +52,8 @@ struct Status {
   std::int64_t next = 0;            ///< the next exchange that it will make
   std::int64_t round = 0;           ///< rounds that it has made
   std::vector<Publication> newest;  ///< what it holds: two messages and a state at most
-  /// Incarnations of the sites that it has heard of, for one that has been away.
+  /// Incarnations of the sites that it has heard of: each believes what is said of itself, to begin
+  /// with a later one.
   std::vector<std::pair<std::string, std::uint64_t>> known;
 };
 
@@ -78,10 +81,14 @@ struct Chunk {
 std::string encode(const Status& status);
 std::string encode(const ChunkRequest& request);
 std::string encode(const Chunk& chunk);
-/// None: it is not such a message, or of another format. `bytes` refer to `text`.
+/// None: it is not such a message, of another format, or has a value that is out of range. `bytes`
+/// refer to `text`.
 std::optional<Status> decode_status(std::string_view text);
 std::optional<ChunkRequest> decode_request(std::string_view text);
 std::optional<Chunk> decode_chunk(std::string_view text);
+
+/// 1 to 40 letters, digits, '-' and '_'.
+bool is_site_name(std::string_view name);
 
 /// In hexadecimal digits.
 std::string sha256_of(std::span<const std::byte> bytes);

@@ -17,9 +17,10 @@ class SiteExchange {
   /// what happens, by any thread.
   virtual std::int64_t begin(const ParameterLayout& layout, const LogSink& log) = 0;
   virtual void rebind(const ParameterLayout& layout) = 0;
-  /// The worker has gone on from a checkpoint, with so many rounds: its weights count if this site
-  /// is further than the others, and else theirs are taken over again.
+  /// The worker goes on from a checkpoint after so many rounds, and no other site was there.
   virtual void restored(std::int64_t rounds) = 0;
+  /// Writes the weights that begin() has taken over to the tensors once more.
+  virtual void put_back() = 0;
   /// After each step, before the workers of this site combine: changes the weights where an
   /// exchange with other sites has ended.
   virtual void end_step() = 0;

@@ -174,7 +174,12 @@ void Worker::Impl::enter(const std::optional<membership::SeatOffer>& offer) {
 
 /// The weights may be those of another site now, and so many rounds count as made.
 void Worker::Impl::join_sites() {
-  const std::int64_t rounds = setting.options.site->begin(mixer->layout(), setting.options.log);
+  std::int64_t rounds = 0;
+  try {
+    rounds = setting.options.site->begin(mixer->layout(), setting.options.log);
+  } catch (...) {
+    worker::rethrow_as_failed(participation.abandon());
+  }
   progress.stats.rounds = progress.stats.joined_at = rounds;
   progress.combinations = rounds / setting.steps();
   mixer->start(true);
@@ -328,6 +333,10 @@ void Worker::Impl::reset_rule_state() {
 
 void Worker::Impl::restore(const std::vector<TensorView>& saved) {
   require_in_training("restore");
+  if (setting.options.site && progress.stats.joined_at > 0) {  // other sites are further
+    setting.options.site->put_back();
+    return publisher.restart(progress.combinations);
+  }
   state.restore(saved, publisher);
   count_republished();
   if (setting.options.site) {
@@ -448,7 +457,9 @@ void Worker::finish() {
   if (impl_) impl_->finish();
 }
 void Worker::leave() {
-  if (worker::is_active(impl_)) impl_->participation.leave();
+  if (!worker::is_active(impl_)) return;
+  if (const auto& site = impl_->setting.options.site) site->finish();
+  impl_->participation.leave();
 }
 void Worker::await_finish() {
   finish();
@@ -459,6 +470,9 @@ void Worker::await_finish() {
 Departures Worker::departed(const std::vector<int>& ask) const {
   return impl_ ? impl_->survivors.departed(ask) : Departures{};
 }
-bool Worker::abandon() noexcept { return impl_ && impl_->participation.abandon(); }
+bool Worker::abandon() noexcept {
+  if (impl_ && impl_->setting.options.site) impl_->setting.options.site->abandon();
+  return impl_ && impl_->participation.abandon();
+}
 
 }  // namespace fast

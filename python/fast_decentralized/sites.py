@@ -25,6 +25,7 @@ class Site:
     algorithm_options: dict[str, Any] | None = None  #: of that rule: {"rate": 0.7}
     topology: str = "ring"  #: which sites read each other: a name that fits any number of them
     staleness: float = 0  #: 0: an exchange waits for the other sites; math.inf: it never waits
+    patience: float = 60  #: seconds: at staleness 0, a site that lives but has not published for so long is left out
     expect: int = 1  #: the first exchange waits until so many sites are there
     credentials: str = ""  #: the file that lets this site in
     ca: str = ""  #: a file of certificates that are trusted beside those of the system
@@ -34,7 +35,7 @@ class Site:
         if self.staleness not in (0, math.inf):
             raise _core.ArgumentError(f"Site: staleness {self.staleness}; 0 or math.inf is required")
         values = {"site": self.name, "site_url": self.url, "site_every": self.every, "site_algorithm": self.algorithm,
-                  "site_topology": self.topology, "site_staleness": self.staleness, "site_expect": self.expect}
+                  "site_topology": self.topology, "site_staleness": self.staleness, "site_expect": self.expect, "site_patience": self.patience}
         values |= {"site_algorithm_option": self.algorithm_options} if self.algorithm_options else {}
         values |= {"site_credentials": self.credentials} if self.credentials else {}
         return values | ({"site_ca": self.ca} if self.ca else {})

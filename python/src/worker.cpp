@@ -112,6 +112,7 @@ class PythonWorker {
       if (worker_ && stops_) stops_->end(worker_->stats().rounds);
       worker_.reset();
       stops_.reset();
+      site_.reset();
     }
     own_ = {};
   }
@@ -126,7 +127,10 @@ class PythonWorker {
   /// None of a worker that is no site.
   nb::object site_stats() const {
     if (!site_) return nb::none();
-    const sites::SiteStats stats = sites::stats_of(*site_);
+    const sites::SiteStats stats = [this] {
+      const nb::gil_scoped_release released;  // handlers of the site log in Python
+      return sites::stats_of(*site_);
+    }();
     nb::dict result;
     result["exchanges"] = stats.exchanges;
     result["reads"] = stats.reads;

@@ -125,7 +125,7 @@ class MemoryHub {
       {
         const std::lock_guard handling(handling_);
         for (const auto& listener : hear) {
-          if (listener->there) listener->handler(message.text);
+          if (listener->there) listener->handler(message.subject, message.text);
         }
       }
       lock.lock();
@@ -149,6 +149,7 @@ class MemoryBus final : public sites::Bus {
   MemoryBus(std::shared_ptr<MemoryHub> hub, std::string site)
       : hub_(std::move(hub)), site_(std::move(site)) {}
   ~MemoryBus() override { end(); }
+  void require_usable() const override {}
   void end() override { hub_->forget(this); }
   void send(const std::string& subject, const std::string& text) override {
     hub_->send(site_, subject, text);

@@ -1,3 +1,4 @@
+#include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/graphs.hpp>
@@ -50,9 +51,17 @@ TEST_CASE("with other samples the weighted mean stays, and no weight is negative
   }
 }
 
-TEST_CASE("topologies that do not fit any number of sites are refused") {
-  CHECK_NOTHROW(require_any_number(stencil::ring()));
-  CHECK_THROWS_AS(require_any_number(stencil::hypercube()), Error);
-  CHECK_THROWS_AS(require_any_number(stencil::torus2d({2, 2})), Error);
-  CHECK_THROWS_AS(require_any_number(stencil::ring(true)), Error);
+TEST_CASE("topologies that do not fit the rule on any number of sites are refused") {
+  const algorithm::RuleTraits gasloc = algorithm::gasloc().traits(),
+                              noloco = algorithm::noloco().traits(),
+                              diloco = algorithm::diloco().traits();
+  CHECK_NOTHROW(require_any_number(stencil::ring(), gasloc));
+  CHECK_NOTHROW(require_any_number(schedule::random_matchings(), gasloc));
+  CHECK_NOTHROW(require_any_number(schedule::random_matchings(), noloco));
+  CHECK_NOTHROW(require_any_number(stencil::complete(), diloco));
+  CHECK_THROWS_AS(require_any_number(stencil::ring(), noloco), Error);
+  CHECK_THROWS_AS(require_any_number(stencil::ring(), diloco), Error);
+  CHECK_THROWS_AS(require_any_number(stencil::hypercube(), gasloc), Error);
+  CHECK_THROWS_AS(require_any_number(stencil::torus2d({2, 2}), gasloc), Error);
+  CHECK_THROWS_AS(require_any_number(stencil::ring(true), gasloc), Error);
 }

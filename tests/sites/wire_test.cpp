@@ -1,5 +1,6 @@
 #include "sites/wire.hpp"
 
+#include <functional>
 #include <random>
 
 #include "support/catch.hpp"
@@ -77,6 +78,26 @@ TEST_CASE("what is no message of this format is none") {
   REQUIRE(at != other.npos);
   other.replace(at, 10, "\"format\":2");
   CHECK_FALSE(decode_status(other));
+}
+
+TEST_CASE("names and numbers that are out of range make a message none") {
+  const auto with = [](const std::function<void(Status&)>& change) {
+    Status status = example_status();
+    change(status);
+    return decode_status(encode(status)).has_value();
+  };
+  CHECK(with([](Status&) {}));
+  for (const char* name : {"", "a b", "a.b", "a\r\nPUB x 1", "*"})
+    CHECK_FALSE(with([&](Status& status) { status.site = name; }));
+  CHECK_FALSE(with([](Status& status) { status.round = -1; }));
+  CHECK_FALSE(with([](Status& status) { status.next = std::int64_t{1} << 60; }));
+  CHECK_FALSE(with([](Status& status) { status.newest[0].samples = -1; }));
+  CHECK_FALSE(with([](Status& status) { status.newest[0].samples = 0; }));
+  CHECK_FALSE(with([](Status& status) { status.newest[0].samples = 1e300; }));
+  CHECK_FALSE(with([](Status& status) { status.newest[0].number = -5; }));
+  CHECK_FALSE(with([](Status& status) { status.newest[0].bytes = 1ULL << 60U; }));
+  CHECK_FALSE(decode_request(encode(ChunkRequest{"a\r\n", 5, Content::state, 3, 16, 4})));
+  CHECK_FALSE(decode_chunk(encode(Chunk{"a b", 9, Content::message, 4, 2, false, "", {}})));
 }
 
 TEST_CASE("damaged messages throw nothing") {

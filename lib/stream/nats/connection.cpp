@@ -205,8 +205,10 @@ void Connection::lost() {
     if (ends_ || lost_since_) return;
     lost_since_ = Clock::now();
   }
-  log(LogLevel::warning, fmt::format("{}: the connection is lost; tries to connect for {:g} s",
-                                     shown_, seconds_of(options_.patience)));
+  const bool gives_up = options_.patience < std::chrono::hours(24);
+  log(LogLevel::warning,
+      fmt::format("{}: the connection is lost; tries to connect{}", shown_,
+                  gives_up ? fmt::format(" for {:g} s", seconds_of(options_.patience)) : ""));
 }
 
 void Connection::back() {
