@@ -11,15 +11,30 @@
 #include "exchange/shared/seqlock.hpp"
 
 namespace fast::combine {
+namespace {
+bool is_half(DType type) { return size_bytes(type) == sizeof(BFloat16); }
+}  // namespace
 
 DeviceMixer::DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
                          const codec::Options& codec, std::shared_ptr<Accelerator> accelerator)
     : Mixer(std::make_unique<DeviceMemory>(std::move(layout), accelerator), std::move(algorithm),
             codec, false),
       accelerator_(std::move(accelerator)) {
-  for (int s = 0; s < traits().memory.vectors; ++s) state_.push_back(kept());
+  work_.widening = has_halves() ? 2 : 1;
+  const std::size_t model = this->layout().size_bytes();
+  const std::size_t widened = static_cast<std::size_t>(work_.widening) * model;
+  for (int s = 0; s < traits().memory.vectors; ++s)
+    work_.state[s] = keep(fmt::format("mixer.state.{}", s), widened);
+  for (int k = 0; has_halves() && keeps_payload() && k < traits().messages.vectors; ++k)
+    work_.sent[k] = keep(fmt::format("mixer.sent.{}", k), widened);
+  if (has_halves()) work_.remainder = keep("mixer.remainder", model);
   not_finite_ = accelerator_->work()->allocate(sizeof(std::uint32_t));
   make_tables();
+}
+
+std::byte* DeviceMixer::keep(std::string name, std::size_t size_bytes) {
+  kept_.push_back({std::move(name), size_bytes, accelerator_->work()->allocate(size_bytes)});
+  return kept_.back().memory.get();
 }
 
 void DeviceMixer::rebind(ParameterLayout layout) {
@@ -81,10 +96,10 @@ bool DeviceMixer::has_finite_weights() const {
 
 std::vector<TensorView> DeviceMixer::state() {
   std::vector<TensorView> views{view_of("mixer.messages", std::span(&messages_, 1))};
-  for (std::size_t s = 0; s < state_.size(); ++s) {
-    if (images_.size() == s) images_.emplace_back(layout().size_bytes());
-    memory_->copy(images_[s].data(), state_[s].get(), layout().size_bytes());
-    views.push_back(view_of(fmt::format("mixer.state.{}", s), images_[s].as<std::uint8_t>()));
+  for (Kept& kept : kept_) {
+    if (kept.image.size_bytes() == 0) kept.image = AlignedBuffer(kept.size_bytes);
+    memory_->copy(kept.image.data(), kept.memory.get(), kept.size_bytes);
+    views.push_back(view_of(kept.name, kept.image.as<std::uint8_t>()));
   }
   memory_->settle();
   for (TensorView& view : algorithm_->state()) views.push_back(std::move(view));
@@ -92,8 +107,8 @@ std::vector<TensorView> DeviceMixer::state() {
 }
 
 void DeviceMixer::take_state() {
-  for (std::size_t s = 0; s < images_.size(); ++s) {
-    memory_->copy(state_[s].get(), images_[s].data(), layout().size_bytes());
+  for (const Kept& kept : kept_) {
+    memory_->copy(kept.memory.get(), kept.image.data(), kept.image.size_bytes());
   }
   memory_->settle();
 }
@@ -106,22 +121,22 @@ void DeviceMixer::run(const Pass& pass) {
       pass.kind != Pass::Kind::gather, ErrorKind::internal,
       "DeviceMixer: a sweep that gathers; messages on devices do not change while they are read");
   for (const Runs& runs : runs_) {
-    if (!starts || runs.parameters.count > 0) accelerator_->run(work_for(pass, runs));
+    const ElementWork work = work_for(pass, runs);
+    if (work.table.count > 0) accelerator_->run(work);
   }
 }
 
 ElementWork DeviceMixer::work_for(const Pass& pass, const Runs& runs) const {
   const bool alone = pass.kind == Pass::Kind::weights;
-  ElementWork work;
+  ElementWork work = work_;
   work.type = runs.type;
   work.slot = runs.slot;
   work.starts = pass.kind == Pass::Kind::start;
-  work.table = work.starts ? runs.parameters : runs.all;
+  work.table = work.starts && !is_half(runs.type) ? runs.parameters : runs.all;
   if (!alone) work.rule = *device_rule(*algorithm_);
   work.info = pass.info;
   work.info.parameters = layout().parameter_count();
   work.vectors = alone ? 1 : traits().messages.vectors;
-  for (std::size_t s = 0; s < state_.size(); ++s) work.state[s] = state_[s].get();
   work.combines = pass.kind == Pass::Kind::combine;
   add_pulls(work, pass);
   if (pass.next != nullptr) add_publication(work, pass);
@@ -148,7 +163,8 @@ void DeviceMixer::add_publication(ElementWork& work, const Pass& pass) const {
   work.next = pass.next->data;
   work.stride_bytes = pass.next->stride_bytes;
   // As HostMixer does it, so that results are the same.
-  work.average = work.combines && work.pulls && !guarded_reads && traits().plain_average;
+  work.average = work.combines && work.pulls && !guarded_reads && traits().plain_average &&
+                 !is_half(work.type);
   work.sums_first = pass.info.asynchronous;
   if (traits().messages.weights_apart && pass.kind != Pass::Kind::weights) {
     work.next_weights = pass.next->weights;

@@ -48,13 +48,20 @@ class DeviceMixer final : public Mixer {
   ElementWork work_for(const Pass& pass, const Runs& runs) const;
   void add_pulls(ElementWork& work, const Pass& pass) const;
   void add_publication(ElementWork& work, const Pass& pass) const;
-  Memory kept() const { return accelerator_->work()->allocate(layout().size_bytes()); }
+  std::byte* keep(std::string name, std::size_t size_bytes);
 
   std::shared_ptr<Accelerator> accelerator_;
   std::vector<Runs> runs_;
   Memory not_finite_;  ///< what has_finite_weights() finds
-  std::vector<Memory> state_;
-  std::vector<AlignedBuffer> images_;  ///< of state_, for checkpoints
+  /// Memory that is kept between rounds, and its image on the host, for checkpoints.
+  struct Kept {
+    std::string name;
+    std::size_t size_bytes;
+    Memory memory;
+    AlignedBuffer image{};
+  };
+  std::vector<Kept> kept_;
+  ElementWork work_;  ///< where that memory is
 };
 
 }  // namespace fast::combine

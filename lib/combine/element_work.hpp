@@ -33,13 +33,18 @@ inline constexpr int max_element_sources = 128;
 
 /// What is absent is not done; in this order:
 struct ElementWork {
-  DType type = DType::f32;  ///< of the model: f32 or f64
+  DType type = DType::f32;  ///< of the model
   DType slot = DType::f32;  ///< of messages: the model's, or bf16 (Averaging over f32)
   RunTable table{};
   DeviceRule rule;  ///< of parameters. Buffers are averaged.
   algorithm::RoundInfo info;
   int vectors = 1;  ///< of the payload. Buffers have one.
+  /// In the type of computation, which is f32 for 16-bit weights. A model with such weights has
+  /// `widening` 2: an element lies at twice its place in the model.
   std::byte* state[algorithm::max_state_vectors] = {};
+  std::byte* sent[algorithm::max_payload_vectors] = {};  ///< payloads of 16-bit weights, likewise
+  std::byte* remainder = nullptr;  ///< of 16-bit weights: bf16, laid out as the model
+  int widening = 1;
 
   bool starts = false;  ///< the rule's start()
   /// Pulls are computed from `sources` towards `own` or, of buffers, towards the model.

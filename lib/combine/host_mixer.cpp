@@ -10,24 +10,14 @@
 #include "core/floating.hpp"
 
 namespace fast::combine {
-namespace {
-
-/// 16-bit elements are computed with as floats.
-bool has_halves(const ParameterLayout& layout) {
-  const auto& views = layout.views();
-  return std::any_of(views.begin(), views.end(),
-                     [](const TensorView& view) { return size_bytes(view.dtype) == 2; });
-}
-
-}  // namespace
-
 HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
                      const codec::Options& codec, bool sums)
     : Mixer(std::make_unique<HostMemory>(std::move(layout)), std::move(algorithm), codec, sums) {
-  const bool rounds = codec::record_of(coded_.kind()).encode != nullptr || coded_.sparse().coded();
-  keeps_own_ =
-      rounds && traits().messages.own == algorithm::Own::payload && !traits().plain_average;
-  widening_ = has_halves(this->layout()) ? 2 : 1;
+  const bool rounds =
+      has_halves() || codec::record_of(coded_.kind()).encode != nullptr || coded_.sparse().coded();
+  keeps_own_ = rounds && keeps_payload();
+  widening_ = has_halves() ? 2 : 1;
+  if (has_halves()) remainder_ = AlignedBuffer(this->layout().size_bytes());
   feeds_back_ = codec::record_of(coded_.kind()).feeds_back && !traits().precision.corrects_coding;
   for (int s = 0; s < traits().memory.vectors; ++s) state_.push_back(kept());
   for (int k = 0; k < traits().messages.vectors; ++k) {
@@ -48,6 +38,8 @@ std::vector<TensorView> HostMixer::state() {
   add("state", state_);
   add("sent", sent_);
   add("error", errors_);
+  if (remainder_.size_bytes() > 0)
+    views.push_back(view_of("mixer.remainder", remainder_.as<std::uint8_t>()));
   for (TensorView& view : algorithm_->state()) views.push_back(std::move(view));
   return views;
 }
@@ -74,6 +66,7 @@ void HostMixer::begin_message(const Pass& pass) {
 void HostMixer::run(const Pass& pass) {
   if (pass.next != nullptr) begin_message(pass);
   finite_ = true;
+  if (pass.kind == Pass::Kind::start) std::ranges::fill(remainder_.as<std::byte>(), std::byte{0});
   if (!takes_updates()) memory_->gather();
   if (pass.kind == Pass::Kind::gather && gathered_.empty()) {
     for (int k = 0; k < traits().messages.vectors; ++k) gathered_.push_back(kept());

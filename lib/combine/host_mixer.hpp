@@ -31,7 +31,7 @@ class HostMixer final : public Mixer {
     return held == nullptr ? nullptr : *held;
   }
 
-  bool keeps_own_;        ///< the payload is needed again, and the message is not the same
+  bool keeps_own_;        ///< the payload is needed again, and messages may not be the same
   bool feeds_back_;       ///< what coding lost is added to the next message
   std::size_t widening_;  ///< from the packed offset of an element to that in the buffers below
   // In the type of computation.
@@ -40,6 +40,7 @@ class HostMixer final : public Mixer {
   std::vector<AlignedBuffer> sent_;      ///< payloads, where kept
   std::vector<AlignedBuffer> errors_;    ///< what coding lost, where fed back
   std::vector<codec::SparseWriter> writers_;
+  AlignedBuffer remainder_;  ///< laid out as the model; see Remainder
 };
 
 }  // namespace fast::combine

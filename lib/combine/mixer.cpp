@@ -72,6 +72,12 @@ Mixer::Mixer(std::unique_ptr<ModelMemory> memory, std::shared_ptr<algorithm::Alg
                  : nullptr),
       scalars_(traits(), sums_.get()) {}
 
+bool Mixer::has_halves() const {
+  return std::ranges::any_of(layout().views(), [](const TensorView& view) {
+    return size_bytes(view.dtype) == sizeof(BFloat16);
+  });
+}
+
 void Mixer::rebind(ParameterLayout layout) {
   memory_->rebind(std::move(layout));
   coded_ = coded_layout(memory_->swept(), traits(), codec_, sums_ != nullptr);

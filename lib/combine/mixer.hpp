@@ -99,6 +99,12 @@ class Mixer {
   virtual void run(const Pass& pass) = 0;
 
   const algorithm::RuleTraits& traits() const { return algorithm_->traits(); }
+  /// The model has 16-bit elements: they are computed with as floats, and keep a remainder.
+  bool has_halves() const;
+  /// combine() looks at the payload, which may not be the message.
+  bool keeps_payload() const {
+    return traits().messages.own == algorithm::Own::payload && !traits().plain_average;
+  }
   bool is_summed(int vector) const { return sums_ && vector >= traits().messages.summed_from; }
 
   std::unique_ptr<ModelMemory> memory_;

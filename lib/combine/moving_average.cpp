@@ -44,10 +44,13 @@ void move_average(std::byte* average, const ParameterLayout& weights, double par
                   Accelerator* accelerator) {
   for (const Segment& segment : weights.segments()) {
     std::byte* const run = average + segment.offset_bytes;
-    if (accelerator != nullptr) {
+    if (accelerator == nullptr) {
+      move_run_on_host(run, segment, part);
+    } else if (size_bytes(segment.dtype) >= sizeof(float)) {
       accelerator->run(run_on_device(run, segment, part));
     } else {
-      move_run_on_host(run, segment, part);
+      accelerator->work()->copy(run, static_cast<const std::byte*>(segment.data),
+                                segment.size_bytes());
     }
   }
   if (accelerator != nullptr) accelerator->work()->settle();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <fast/core/random.hpp>
 #include <fast/mixing/kernels.hpp>
@@ -31,17 +32,44 @@ const Compute<Stored>* load(const Stored* from, Compute<Stored>* scratch, std::s
   }
 }
 
-/// Values to streaming stores of Stored elements.
+/// Values to streaming stores of Stored elements. False if a value becomes infinite by that.
 template <class Stored>
-void stream(Stored* to, const Compute<Stored>* from, std::size_t count) {
+bool stream(Stored* to, const Compute<Stored>* from, std::size_t count) {
   if constexpr (std::is_same_v<Stored, Compute<Stored>>) {
     mixing::stream_copy(to, from, count * sizeof(Stored));
+    return true;
   } else {
     Stored narrowed[block_elements];
+    float widened[block_elements];
     codec::narrow(narrowed, from, count);
+    codec::widen(widened, narrowed, count);
     mixing::stream_copy(to, narrowed, count * sizeof(Stored));
+    return mixing::all_finite(widened, count);
   }
 }
+
+/// What 16-bit weights lack of the values that rules compute with, in floats: x = w + remainder,
+/// where w is x rounded to nearest. A program that moves w moves x as far. So what rounding takes
+/// in a round is there in the next one, whatever the program does in between.
+template <class Stored>
+struct Remainder {
+  static void add(float* x, const BFloat16* remainder, std::size_t count) {
+    float rest[block_elements];
+    codec::widen(rest, remainder, count);
+    for (std::size_t e = 0; e < count; ++e) x[e] += rest[e];
+  }
+  /// False if a weight is not finite, whose remainder is 0.
+  static bool split(const float* x, Stored* w, BFloat16* remainder, std::size_t count) {
+    float rest[block_elements];
+    codec::narrow(w, x, count);
+    codec::widen(rest, w, count);
+    for (std::size_t e = 0; e < count; ++e) rest[e] = x[e] - rest[e];
+    const bool finite = mixing::all_finite(rest, count);
+    for (std::size_t e = 0; e < count && !finite; ++e) rest[e] = std::isfinite(rest[e]) ? rest[e] : 0.0F;
+    codec::narrow(remainder, rest, count);
+    return finite;
+  }
+};
 
 template <class T>
 const T* at(const Payload& payload, int vector, std::size_t offset_bytes) {
@@ -63,7 +91,7 @@ struct HostMixer::SegmentSweep {
   const bool plain = piece.kind == codec::Kind::identity;
   const bool sparse = piece.kind == codec::Kind::sparse;
   const bool selected = piece.kind == codec::Kind::selected;
-  const bool keeps_own = mixer.keeps_own_ && !plain;
+  const bool keeps_own = mixer.keeps_own_ && !(plain && std::is_same_v<Stored, T>);
   const PartUpdate<T>* const update =
       pass.kind == Pass::Kind::combine ? mixer.update<T>() : nullptr;
   /// Above staleness 0, a block is read before anything is written.
@@ -113,6 +141,9 @@ struct HostMixer::SegmentSweep {
   void note(bool finite) { mixer.finite_ = mixer.finite_ && finite; }
 
   Stored* model(std::size_t first) const { return static_cast<Stored*>(segment.data) + first; }
+  BFloat16* remainder(std::size_t first) const {
+    return reinterpret_cast<BFloat16*>(mixer.remainder_.data() + segment.offset_bytes) + first;
+  }
   T* kept(const AlignedBuffer& buffer, std::size_t first) const {
     return reinterpret_cast<T*>(buffer.data() + mixer.widening_ * segment.offset_bytes) + first;
   }
@@ -263,6 +294,8 @@ struct HostMixer::SegmentSweep {
     }
     if (update == nullptr)
       block.current = const_cast<T*>(load(model(first), current_scratch, count));
+    if constexpr (!std::is_same_v<Stored, T>)
+      Remainder<Stored>::add(block.current, remainder(first), count);
     for (std::size_t s = 0; s < mixer.state_.size(); ++s) {
       block.state[s] = kept(mixer.state_[s], first);
     }
@@ -327,9 +360,8 @@ struct HostMixer::SegmentSweep {
     } else {
       mixer.algorithm_->apply(algorithm::Sweep::combine, block);
     }
-    if constexpr (!std::is_same_v<Stored, T>) {
-      codec::narrow(model(first), block.current, block.count);
-    }
+    if constexpr (!std::is_same_v<Stored, T>)
+      note(Remainder<Stored>::split(block.current, model(first), remainder(first), block.count));
   }
 
   void emit(algorithm::Block<T>& block, std::size_t first) {
@@ -369,7 +401,7 @@ struct HostMixer::SegmentSweep {
                                     piece.first + first, count, pass.next->vector(k), rounding_key);
     }
     std::byte* to = pass.next->vector(k) + piece.code_offset(first);
-    if (plain) return stream(reinterpret_cast<Stored*>(to), values, count);
+    if (plain) return note(stream(reinterpret_cast<Stored*>(to), values, count));
     const codec::Rounding rounding{rounding_key, piece.first + first};
     if (mixer.feeds_back_) {
       codec::encode_with_feedback(piece.kind, values, kept(mixer.errors_[i], first), count,

@@ -120,20 +120,30 @@ TEST_CASE("every element is in the share of one thread, whole packs first") {
   }
 }
 
-TEST_CASE("bfloat16 is converted as on the host, bit for bit") {
+TEMPLATE_TEST_CASE("16-bit elements are converted as on the host, bit for bit", "", BFloat16,
+                   Float16) {
+  const auto converted = [](float value) {
+    TestType half;
+    cuda::convert(value, half);
+    return half;
+  };
+  const auto narrowed = [](float value) {
+    if constexpr (std::is_same_v<TestType, BFloat16>) return to_bfloat16(value);
+    if constexpr (std::is_same_v<TestType, Float16>) return to_float16(value);
+  };
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     float wide = 0;
-    cuda::convert(BFloat16{static_cast<std::uint16_t>(bits)}, wide);
-    const float expected = to_float(BFloat16{static_cast<std::uint16_t>(bits)});
+    cuda::convert(TestType{static_cast<std::uint16_t>(bits)}, wide);
+    const float expected = to_float(TestType{static_cast<std::uint16_t>(bits)});
     REQUIRE(memcmp(&wide, &expected, sizeof wide) == 0);
-    for (const std::uint32_t low : {0x0000, 0x0001, 0x7fff, 0x8000, 0x8001, 0xffff}) {
+    for (const std::uint32_t low : {0x0000, 0x0001, 0x0fff, 0x1000, 0x1001, 0x3000, 0x7000, 0x7fff,
+                                    0x8000, 0x8001, 0xf000, 0xffff}) {
       const std::uint32_t all = bits << 16 | low;
       float value = 0;
       memcpy(&value, &all, sizeof value);
-      BFloat16 narrow;
-      cuda::convert(value, narrow);
+      const TestType narrow = converted(value);
       if (value == value)
-        REQUIRE(narrow.bits == to_bfloat16(value).bits);
+        REQUIRE(narrow.bits == narrowed(value).bits);
       else
         REQUIRE(to_float(narrow) != to_float(narrow));
     }

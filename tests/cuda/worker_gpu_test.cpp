@@ -56,7 +56,7 @@ std::vector<float> trained(bool on_device) {
 }  // namespace
 
 TEMPLATE_TEST_CASE("workers on one card go the rounds of workers on the host, bit for bit", "",
-                   float, double) {
+                   float, double, BFloat16, Float16, Mixed) {
   const int workers = GENERATE(2, 4);
   check_device_rounds<TestType>(on_card, workers);
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "combine/host_mixer.hpp"
+#include "core/floating.hpp"
 #include "worker/context.hpp"
 #include "worker/round_plan.hpp"
 #include "worker/start/requirements.hpp"
@@ -51,7 +52,7 @@ class Lockstep {
     if (worker::averages_all(traits_, combinations_)) {
       average();
     } else if (traits_.topology.scope == algorithm::Scope::everybody) {
-      add_mean_step(info);
+      if constexpr (std::is_floating_point_v<T>) add_mean_step(info);
     } else if (traits_.topology.scope == algorithm::Scope::neighbors) {
       combine(info);
     }
@@ -65,7 +66,7 @@ class Lockstep {
     std::vector<double> mean(x(0).size());
     for (const auto& each : workers_) {
       for (std::size_t e = 0; e < mean.size(); ++e)
-        mean[e] += static_cast<double>(each->x[e]) / count_;
+        mean[e] += as_double(each->x[e]) / count_;
     }
     return mean;
   }
@@ -140,13 +141,13 @@ class Lockstep {
   }
   void average() {
     const std::vector<double> all = mean();
-    for (auto& each : workers_) each->x.assign(all.begin(), all.end());
+    for (auto& each : workers_) std::ranges::transform(all, each->x.begin(), from_double<T>);
   }
   /// As exact as T is, in the order of the workers.
   void add_mean_step(const algorithm::RoundInfo& info) {
     std::vector<T> pull(x(0).size());
     for (std::size_t e = 0; e < pull.size(); ++e) {
-      T sum = 0;
+      T sum{};
       for (auto& each : workers_)
         sum += each->x[e] - reinterpret_cast<const T*>(each->published().data)[e];
       pull[e] = sum / static_cast<T>(count_);

@@ -46,7 +46,7 @@ class QueuedModel {
       static_cast<float*>(views[1].data)[5] = std::numeric_limits<float>::quiet_NaN();
     });
   }
-  std::vector<float> values() {
+  std::vector<double> values() {
     queue_->settle();
     return model_.values();
   }
@@ -70,7 +70,7 @@ struct QueuedCase {
 };
 
 struct QueuedRun {
-  std::vector<std::vector<float>> values;  ///< by worker, after its last round
+  std::vector<std::vector<double>> values;  ///< by worker, after its last round
   DeviceCounts counts;                     ///< of worker 0, at its end
 };
 
@@ -112,8 +112,8 @@ QueuedRun queued_run(const QueuedCase& of, int workers, int rounds, std::uint64_
   return found;
 }
 
-std::vector<std::vector<float>> queued_on_host(const DeviceSetting& setting, int workers) {
-  std::vector<std::vector<float>> found(static_cast<std::size_t>(workers));
+std::vector<std::vector<double>> queued_on_host(const DeviceSetting& setting, int workers) {
+  std::vector<std::vector<double>> found(static_cast<std::size_t>(workers));
   local::run(workers, [&](const Group& group) {
     DeviceModel<float> model(group.rank(), nullptr);
     Worker worker(group, device_topology(setting.algorithm, workers), model.views(),
@@ -228,7 +228,7 @@ TEST_CASE("what a round asks of a device") {
 
 TEST_CASE("a mean model is read from the devices while training goes on") {
   for (const std::uint64_t seed : {0, 1}) {
-    std::vector<std::vector<float>> means(3), values(3);
+    std::vector<std::vector<double>> means(3), values(3);
     local::run(3, [&](const Group& group) {
       const auto rank = static_cast<std::size_t>(group.rank());
       const auto device =
@@ -264,7 +264,7 @@ TEST_CASE("a mean model is read from the devices while training goes on") {
 
 TEST_CASE("a value that a step has only been asked for, and that is not finite, is healed") {
   for (const std::uint64_t seed : {0, 1, 2, 3}) {
-    std::vector<std::vector<float>> values(3);
+    std::vector<std::vector<double>> values(3);
     local::run(3, [&](const Group& group) {
       const auto rank = static_cast<std::size_t>(group.rank());
       const auto device =

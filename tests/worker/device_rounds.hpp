@@ -2,17 +2,21 @@
 // outcome is to be the same.
 #pragma once
 
+#include <fast/core/memory.hpp>
 #include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "combine/accelerator.hpp"
+#include "core/floating.hpp"
 #include "support/catch.hpp"
 #include "support/rules.hpp"
 #include "worker/quick.hpp"
@@ -27,30 +31,34 @@ struct DeviceSetting {
   Initial initial = Initial::as_is;
 };
 
-/// A model in two pieces and a buffer, elsewhere each, with an image on the host.
+/// 16-bit weights beside others.
+struct Mixed {};
+
+/// A model in two pieces and a buffer, elsewhere each, with an image on the host. Its elements are
+/// of type T.
 template <class T>
 class DeviceModel {
  public:
   DeviceModel(int rank, std::shared_ptr<Accelerator> accelerator)
       : accelerator_(std::move(accelerator)) {
     Rng rng(mix_seed(3, static_cast<std::uint64_t>(rank)));
-    for (const std::size_t count : {2051, 37, 9}) {
-      std::vector<T> values;
-      for (std::size_t e = 0; e < count; ++e) values.push_back(static_cast<T>(rng.normal()));
-      images_.push_back(std::move(values));
-      if (accelerator_) memory_.push_back(accelerator_->work()->allocate(count * sizeof(T)));
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+      images_.emplace_back(counts[k] * size_bytes(types()[k]));
+      if (accelerator_) memory_.push_back(accelerator_->work()->allocate(images_[k].size_bytes()));
+      visit(k, [&]<class E>(E& x) { x = from_double<E>(rng.normal()); });
     }
     upload();
   }
 
   std::vector<TensorView> views() {
     std::vector<TensorView> views;
-    for (std::size_t k = 0; k < images_.size(); ++k) {
-      const Role role = k == 2 ? Role::buffer : Role::parameter;
-      views.push_back(view_of("tensor" + std::to_string(k), std::span(images_[k]), role));
-      if (!accelerator_) continue;
-      views[k].data = memory_[k].get();
-      views[k].device = accelerator_->device();
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+      views.push_back({.name = "tensor" + std::to_string(k),
+                       .data = accelerator_ ? memory_[k].get() : images_[k].data(),
+                       .shape = {static_cast<std::int64_t>(counts[k])},
+                       .dtype = types()[k],
+                       .role = k == 2 ? Role::buffer : Role::parameter,
+                       .device = accelerator_ ? accelerator_->device() : Device{}});
     }
     return views;
   }
@@ -58,35 +66,60 @@ class DeviceModel {
   void step(std::int64_t round, int rank) {
     download();
     Rng rng(mix_seed(7, static_cast<std::uint64_t>(round), static_cast<std::uint64_t>(rank)));
-    for (auto& image : images_) {
-      for (T& x : image) x -= static_cast<T>(0.1 * (static_cast<double>(x) - rng.normal()));
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+      visit(k, [&]<class E>(E& x) {
+        const double move = 0.1 * (as_double(x) - rng.normal());
+        if constexpr (std::is_floating_point_v<E>) {
+          x -= static_cast<E>(move);
+        } else {
+          x = from_double<E>(as_double(x) - move);
+        }
+      });
     }
     upload();
   }
-  std::vector<T> values() {
+  std::vector<double> values() {
     download();
-    std::vector<T> all;
-    for (const auto& image : images_) all.insert(all.end(), image.begin(), image.end());
+    std::vector<double> all;
+    for (std::size_t k = 0; k < counts.size(); ++k)
+      visit(k, [&](const auto& x) { all.push_back(as_double(x)); });
     return all;
   }
   void take(DeviceModel& other) {
     other.download();
-    images_ = other.images_;
+    for (std::size_t k = 0; k < counts.size(); ++k)
+      std::ranges::copy(other.images_[k].template as<std::byte>(), images_[k].data());
     upload();
   }
-  void set(std::size_t tensor, std::size_t element, T value) {
+  void set(std::size_t tensor, std::size_t element, double value) {
     download();
-    images_[tensor][element] = value;
+    std::size_t at = 0;
+    visit(tensor, [&]<class E>(E& x) { x = at++ == element ? from_double<E>(value) : x; });
     upload();
   }
 
  private:
+  static constexpr std::array<std::size_t, 3> counts{2051, 37, 9};
+
+  static std::array<DType, 3> types() {
+    if constexpr (std::is_same_v<T, Mixed>) {
+      return {DType::bf16, DType::f32, DType::f16};
+    } else {
+      return {dtype_of<T>, dtype_of<T>, dtype_of<T>};
+    }
+  }
+  template <class Visit>
+  void visit(std::size_t k, const Visit& visit_one) {
+    with_floating(types()[k], [&]<class E>(E) {
+      for (E& x : images_[k].template as<E>()) visit_one(x);
+    });
+  }
   void transfer(bool up) {
     if (!accelerator_) return;
-    for (std::size_t k = 0; k < images_.size(); ++k) {
-      auto* image = reinterpret_cast<std::byte*>(images_[k].data());
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+      std::byte* image = images_[k].data();
       std::byte *to = up ? memory_[k].get() : image, *from = up ? image : memory_[k].get();
-      accelerator_->work()->copy(to, from, images_[k].size() * sizeof(T));
+      accelerator_->work()->copy(to, from, images_[k].size_bytes());
     }
     accelerator_->work()->settle();
   }
@@ -94,7 +127,7 @@ class DeviceModel {
   void download() { transfer(false); }
 
   std::shared_ptr<Accelerator> accelerator_;
-  std::vector<std::vector<T>> images_;
+  std::vector<AlignedBuffer> images_;
   std::vector<std::shared_ptr<std::byte>> memory_;
 };
 
@@ -160,13 +193,13 @@ class DeviceRun {
     worker_.restore(other.worker_.state());
   }
   /// Its weights, the mean model and the consensus distance when all have finished.
-  std::vector<T> outcome() {
+  std::vector<double> outcome() {
     worker_.await_finish();
-    std::vector<T> all = model_.values();
+    std::vector<double> all = model_.values();
     DeviceModel<T> mean(-1, accelerator_);
     worker_.mean_model(mean.views());
-    for (const T value : mean.values()) all.push_back(value);
-    all.push_back(static_cast<T>(worker_.consensus_distance()));
+    for (const double value : mean.values()) all.push_back(value);
+    all.push_back(worker_.consensus_distance());
     return all;
   }
 
@@ -183,9 +216,9 @@ inline constexpr int device_round_count = 9;
 using AcceleratorOf = std::function<std::shared_ptr<Accelerator>(int rank)>;
 
 template <class T>
-std::vector<std::vector<T>> all_device_rounds(int workers, const DeviceSetting& setting,
+std::vector<std::vector<double>> all_device_rounds(int workers, const DeviceSetting& setting,
                                               const AcceleratorOf& accelerator_of) {
-  std::vector<std::vector<T>> found(static_cast<std::size_t>(workers));
+  std::vector<std::vector<double>> found(static_cast<std::size_t>(workers));
   local::run(workers, [&](const Group& group) {
     const auto rank = static_cast<std::size_t>(group.rank());
     DeviceRun<T> run(group, setting, accelerator_of(group.rank()));
@@ -239,15 +272,18 @@ inline bool host_fuses() { return __builtin_cpu_supports("fma") != 0; }
 
 template <class T>
 void check_device_rounds(const AcceleratorOf& accelerator_of, int workers) {
+  constexpr bool halves = sizeof(T) < sizeof(float);
+  constexpr double near = halves ? 0.05 : 1e-4;
   for (const DeviceSetting& setting : device_settings()) {
-    if (setting.codec == "bf16" && !std::is_same_v<T, float>) continue;
+    if (setting.codec == "bf16" && std::is_same_v<T, double>) continue;
+    if (setting.algorithm == "gossip_pga" && halves) continue;  // it is refused
     INFO(text_of(setting) << ", " << workers << " workers");
     const auto expected = all_device_rounds<T>(workers, setting, on_host);
     const auto found = all_device_rounds<T>(workers, setting, accelerator_of);
     if (host_fuses()) CHECK(found == expected);
     for (std::size_t w = 0; w < found.size(); ++w) {
       for (std::size_t e = 0; e < found[w].size(); ++e) {
-        REQUIRE(found[w][e] == Approx(expected[w][e]).epsilon(1e-4).margin(1e-4));
+        REQUIRE(found[w][e] == Approx(expected[w][e]).epsilon(near).margin(near));
       }
     }
   }

@@ -59,7 +59,7 @@ std::string refusal(const std::string& algorithm, const std::function<void(Worke
 }  // namespace
 
 TEMPLATE_TEST_CASE("a worker on a device goes the rounds of one on the host, bit for bit", "",
-                   float, double) {
+                   float, double, BFloat16, Float16, Mixed) {
   const int workers = GENERATE(2, 3, 4);
   check_device_rounds<TestType>(on_device, workers);
 }
@@ -173,8 +173,11 @@ TEST_CASE("what a device does not do is refused in one line that names it") {
   const auto late = [](WorkerOptions& options) { options.staleness = 1; };
   CHECK_THAT(refusal("push_sum", late),
              ContainsSubstring("algorithm push_sum") && ContainsSubstring("staleness above 0"));
-  const auto halves = [](std::vector<TensorView>& views) { views[1].dtype = DType::f16; };
-  CHECK_THAT(refusal("awc", nothing, halves), ContainsSubstring("\"tensor1\" [37] f16"));
+  const auto doubles = [](std::vector<TensorView>& views) {
+    views[1].dtype = DType::f64;
+    views[1].shape = {18};
+  };
+  CHECK_THAT(refusal("awc", bf16, doubles), ContainsSubstring("\"tensor1\" [18] f64"));
 }
 
 TEST_CASE("a rule of the caller's own is refused on a device, and rules that run there are named") {
@@ -202,7 +205,7 @@ TEST_CASE("tensors that are not where the options say are named") {
 }
 
 TEST_CASE("a worker on a device leaves out a step that is not finite") {
-  std::vector<std::vector<float>> ends(2);
+  std::vector<std::vector<double>> ends(2);
   for (const bool device : {false, true}) {
     local::run(1, [&](const Group& group) {
       const auto accelerator = device ? on_device(0) : nullptr;
@@ -224,19 +227,20 @@ TEST_CASE("a worker on a device leaves out a step that is not finite") {
   CHECK(ends[0] == ends[1]);
 }
 
-TEST_CASE(
-    "a worker on a device takes up the state that one on the host has left, and the reverse") {
-  for (const char* name : {"awc", "d2", "push_sum", "gradient_tracking"}) {
+TEMPLATE_TEST_CASE(
+    "a worker on a device takes up the state that one on the host has left, and the reverse", "",
+    float, BFloat16, Mixed) {
+  for (const char* name : {"awc", "d2", "decentlam", "push_sum", "gradient_tracking"}) {
     for (const bool first_on_device : {false, true}) {
       INFO(name << (first_on_device ? ", from the device" : ", from the host"));
       const DeviceSetting setting{name};
-      const auto whole = all_device_rounds<float>(3, setting, on_host);
-      std::vector<std::vector<float>> resumed(3);
+      const auto whole = all_device_rounds<TestType>(3, setting, on_host);
+      std::vector<std::vector<double>> resumed(3);
       local::run(3, [&](const Group& group) {
         const auto device = on_device(0);
-        DeviceRun<float> first(group, setting, first_on_device ? device : nullptr);
+        DeviceRun<TestType> first(group, setting, first_on_device ? device : nullptr);
         first.go(0, 4);
-        DeviceRun<float> second(group, setting, first_on_device ? nullptr : device);
+        DeviceRun<TestType> second(group, setting, first_on_device ? nullptr : device);
         second.take_up(first);
         second.go(4, device_round_count);
         resumed[static_cast<std::size_t>(group.rank())] = second.outcome();

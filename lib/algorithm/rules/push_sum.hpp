@@ -8,7 +8,8 @@
 namespace fast::algorithm {
 
 /// Memory: P of state, slots of 2P (one P for the mean model). Bytes: P and a double a neighbor.
-/// State: the biased x; the model holds z = x/p.
+/// State: the biased x; the model holds z = x/p. What rounding takes from a message (of 16-bit
+/// weights) stays with the worker, so that the workers' sum stays.
 /// At staleness above 0 running sums travel, of 8 bytes an element (memory: one of the worker's
 /// own, two a neighbor; Assran & Rabbat 2018, arXiv 1803.08950). A worker that pushes on without
 /// hearing from others would grow light, and its steps δ/p large: when lighter than half its
@@ -45,7 +46,8 @@ class PushSum {
     const T row_sum = static_cast<T>(block.info.self_weight + block.info.neighbor_weight);
     const T mass = static_cast<T>(mass_);
     for (std::size_t e = 0; e < block.count; ++e) {
-      const T next = block.state[0][e] + row_sum * block.own[0][e] + block.pull[0][e];
+      const T message = block.message[0][e], lost = block.own[0][e] - message;
+      const T next = block.state[0][e] + lost + row_sum * message + block.pull[0][e];
       block.state[0][e] = next;
       block.current[e] = next / mass;
     }

@@ -11,13 +11,15 @@
 
 namespace fast::cuda {
 
-/// `state` and `next_weights` are laid out as the model; `own`, `next` and `sources` are where
-/// messages begin.
-template <class T, class Slot, class Rule>
+/// The model is stored as Model and computed with as T. `next_weights` and `remainder` are laid out
+/// as the model, `state` and `sent` likewise but for `widening`; `own`, `next` and `sources` are
+/// where messages begin.
+template <class T, class Slot, class Model, class Rule>
 struct RuleElements {
   static constexpr int capacity = combine::max_element_sources;
   static constexpr int most_vectors = algorithm::max_payload_vectors;
   static constexpr int most_states = algorithm::max_state_vectors;
+  static constexpr bool halves = !std::is_same_v<T, Model>;
 
   Rule rule;
   algorithm::RoundInfo info;
@@ -26,8 +28,11 @@ struct RuleElements {
   std::size_t stride_bytes;
   const Slot* own;
   Slot* next;
-  T* next_weights;
+  Model* next_weights;
+  BFloat16* remainder;
+  std::size_t widening;
   T* state[most_states];
+  T* sent[most_vectors];
   const Slot* sources[capacity];
   T weights[capacity];
 
@@ -50,65 +55,97 @@ struct RuleElements {
     return sum;
   }
 
+  /// As combine::Remainder has it.
+  FAST_HOST_DEVICE T weight(Model stored, std::size_t place) const {
+    T x;
+    convert(stored, x);
+    if constexpr (halves) {
+      T rest;
+      convert(remainder[place], rest);
+      if (!starts) x += rest;
+    }
+    return x;
+  }
+  FAST_HOST_DEVICE void store(T x, Model& stored, std::size_t place) const {
+    convert(x, stored);
+    if constexpr (halves) {
+      T rounded;
+      convert(stored, rounded);
+      const T rest = x - rounded;
+      convert(rest - rest == T{0} ? rest : T{0}, remainder[place]);
+    }
+  }
+
   template <int Width>
   FAST_HOST_DEVICE void at(const combine::ElementRun& run, std::size_t e) const {
     static_assert(Width == 1);
     const bool is_buffer = run.is_buffer != 0;
     const std::size_t place = run.slot_bytes / sizeof(Slot) + e;
-    const std::size_t kept = run.kept_bytes / sizeof(T) + e;
-    T* const current = static_cast<T*>(run.current) + e;
+    const std::size_t kept = widening * run.kept_bytes / sizeof(T) + e;
+    const std::size_t in_model = run.kept_bytes / sizeof(Model) + e;
+    Model* const current = static_cast<Model*>(run.current) + e;
     Rule its = rule;
     algorithm::Averaging average;
-    T x = *current, message[most_vectors] = {}, pull[most_vectors] = {};
-    T payload[most_vectors] = {};
+    T x = weight(*current, in_model), message[most_vectors] = {}, pull[most_vectors] = {};
+    T own_payload[most_vectors] = {}, payload[most_vectors] = {};
     algorithm::Block<T> one{run.first + e, 1, info, &x};
     for (int s = 0; s < most_states; ++s) {
       if (state[s] != nullptr) one.state[s] = state[s] + kept;
     }
     for (int k = 0; k < most_vectors; ++k) {  // unrolled, as all values are to be in registers
-      one.own[k] = one.message[k] = &message[k];
+      one.own[k] = halves ? &own_payload[k] : &message[k];
+      one.message[k] = &message[k];
       one.pull[k] = &pull[k];
       one.payload[k] = &payload[k];
       if (k >= (is_buffer ? 1 : vectors)) continue;
       if (own != nullptr && !is_buffer) convert(*message_at(own, k, place), message[k]);
       if (pulls) pull[k] = pull_towards(k, place, is_buffer ? x : message[k], unit && !is_buffer);
+      const bool exact = halves && sent[k] != nullptr && !info.restarts;
+      if (halves) own_payload[k] = exact ? sent[k][kept] : message[k];
     }
     if constexpr (requires { its.start(one); }) {
-      if (starts) its.start(one);
+      if (starts && !is_buffer) its.start(one);
     }
-    if (combines) {
-      is_buffer ? average.combine(one) : its.combine(one);
-      *current = x;
-    }
+    if (combines) is_buffer ? average.combine(one) : its.combine(one);
+    if (combines || (halves && starts)) store(x, *current, in_model);
     if (next != nullptr) {
       is_buffer ? average.publish(one) : its.publish(one);
       for (int k = 0; k < most_vectors; ++k) {
-        if (k < (is_buffer ? 1 : vectors)) convert(payload[k], *message_at(next, k, place));
+        if (k >= (is_buffer ? 1 : vectors)) continue;
+        convert(payload[k], *message_at(next, k, place));
+        if (halves && sent[k] != nullptr) sent[k][kept] = payload[k];
       }
     }
-    if (next_weights != nullptr) next_weights[kept] = x;
+    if (next_weights != nullptr) convert(x, next_weights[in_model]);
   }
 };
 
-template <class T, class Slot, class Rule>
-RuleElements<T, Slot, Rule> rule_elements(const combine::ElementWork& work, const Rule& rule) {
-  RuleElements<T, Slot, Rule> elements{rule,
-                                       work.info,
-                                       work.starts,
-                                       work.pulls,
-                                       work.unit,
-                                       work.combines,
-                                       work.vectors,
-                                       static_cast<int>(work.sources.size()),
-                                       work.stride_bytes,
-                                       reinterpret_cast<const Slot*>(work.own),
-                                       reinterpret_cast<Slot*>(work.next),
-                                       reinterpret_cast<T*>(work.next_weights),
-                                       {},
-                                       {},
-                                       {}};
+template <class T, class Slot, class Model, class Rule>
+RuleElements<T, Slot, Model, Rule> rule_elements(const combine::ElementWork& work,
+                                                 const Rule& rule) {
+  RuleElements<T, Slot, Model, Rule> elements{rule,
+                                              work.info,
+                                              work.starts,
+                                              work.pulls,
+                                              work.unit,
+                                              work.combines,
+                                              work.vectors,
+                                              static_cast<int>(work.sources.size()),
+                                              work.stride_bytes,
+                                              reinterpret_cast<const Slot*>(work.own),
+                                              reinterpret_cast<Slot*>(work.next),
+                                              reinterpret_cast<Model*>(work.next_weights),
+                                              reinterpret_cast<BFloat16*>(work.remainder),
+                                              static_cast<std::size_t>(work.widening),
+                                              {},
+                                              {},
+                                              {},
+                                              {}};
   for (int s = 0; s < algorithm::max_state_vectors; ++s) {
     elements.state[s] = reinterpret_cast<T*>(work.state[s]);
+  }
+  for (int k = 0; k < algorithm::max_payload_vectors; ++k) {
+    elements.sent[k] = reinterpret_cast<T*>(work.sent[k]);
   }
   for (std::size_t j = 0; j < work.sources.size(); ++j) {
     elements.sources[j] = reinterpret_cast<const Slot*>(work.sources[j]);
@@ -117,28 +154,33 @@ RuleElements<T, Slot, Rule> rule_elements(const combine::ElementWork& work, cons
   return elements;
 }
 
-/// Looks whether the weights are finite.
-template <class T>
+/// Looks whether the weights, stored as Model, are finite.
+template <class T, class Model>
 struct FiniteElements {
   std::uint32_t* not_finite;
 
   template <int Width>
   FAST_HOST_DEVICE void at(const combine::ElementRun& run, std::size_t e) const {
     static_assert(Width == 1);
-    const T x = static_cast<const T*>(run.current)[e];
+    T x;
+    convert(static_cast<const Model*>(run.current)[e], x);
     if (!(x - x == T{0})) *not_finite = 1;
   }
 };
 
-/// Calls with(T{}, Slot{}) with the element types of the work.
+/// Calls with(T{}, Slot{}, Model{}) with the element types of the work.
 template <class With>
 void with_types(const combine::ElementWork& work, const With& with) {
   if (work.type == DType::f64)
-    with(double{}, double{});
+    with(double{}, double{}, double{});
+  else if (work.type == DType::bf16)
+    with(float{}, BFloat16{}, BFloat16{});
+  else if (work.type == DType::f16)
+    with(float{}, Float16{}, Float16{});
   else if (work.slot == DType::bf16)
-    with(float{}, BFloat16{});
+    with(float{}, BFloat16{}, float{});
   else
-    with(float{}, float{});
+    with(float{}, float{}, float{});
 }
 
 /// Calls launch(elements) of a rule's sweep. False if this combination of rule and types is not
@@ -146,16 +188,17 @@ void with_types(const combine::ElementWork& work, const With& with) {
 template <class Launch>
 bool launch_rule_elements(const combine::ElementWork& work, const Launch& launch) {
   bool known = false;
-  with_types(work, [&]<class T, class Slot>(T, Slot) {
+  with_types(work, [&]<class T, class Slot, class Model>(T, Slot, Model) {
     if (work.not_finite != nullptr) {
-      launch(FiniteElements<T>{work.not_finite});
+      launch(FiniteElements<T, Model>{work.not_finite});
       known = true;
       return;
     }
     std::visit(
         [&]<class Rule>(const Rule& rule) {
-          if constexpr (std::is_same_v<T, Slot> || std::is_same_v<Rule, algorithm::Averaging>) {
-            launch(rule_elements<T, Slot>(work, rule));
+          if constexpr (std::is_same_v<Model, Slot> ||
+                        std::is_same_v<Rule, algorithm::Averaging>) {
+            launch(rule_elements<T, Slot, Model>(work, rule));
             known = true;
           }
         },
@@ -164,10 +207,11 @@ bool launch_rule_elements(const combine::ElementWork& work, const Launch& launch
   return known;
 }
 
-/// Calls launch(elements) of an average.
+/// Calls launch(elements) of an average, which 16-bit weights have none of.
 template <class Launch>
 void launch_average_elements(const combine::ElementWork& work, const Launch& launch) {
-  with_types(work, [&]<class T, class Slot>(T, Slot) {
+  with_types(work, [&]<class T, class Slot, class Model>(T, Slot, Model) {
+    if constexpr (!std::is_same_v<T, Model>) return;
     std::vector<const Slot*> values;
     for (const std::byte* source : work.sources) {
       values.push_back(reinterpret_cast<const Slot*>(source));

@@ -32,6 +32,31 @@ FAST_HOST_DEVICE void convert(float from, BFloat16& to) {
   to.bits = static_cast<std::uint16_t>((from != from ? bits | 0x400000 : rounded) >> 16);
 }
 
+FAST_HOST_DEVICE void convert(Float16 from, float& to) {
+  const std::uint32_t sign = (from.bits & 0x8000U) << 16, mantissa = from.bits & 0x3ffU;
+  const std::uint32_t exponent = from.bits >> 10 & 0x1fU;
+  const float small = static_cast<float>(mantissa) * 0x1p-24F;  // zero and subnormal numbers
+  std::uint32_t bits;
+  memcpy(&bits, &small, sizeof bits);
+  if (exponent != 0) bits = (exponent == 31 ? 0x7f800000U : (exponent + 112) << 23) | mantissa << 13;
+  bits |= sign;
+  memcpy(&to, &bits, sizeof to);
+}
+/// Rounds to nearest even; too large becomes infinity. NaN stays NaN.
+FAST_HOST_DEVICE void convert(float from, Float16& to) {
+  std::uint32_t bits;
+  memcpy(&bits, &from, sizeof bits);
+  const std::uint32_t absolute = bits & 0x7fffffffU;
+  const float shifted = ::fabsf(from) + 0.5F;  // rounds subnormal numbers to multiples of 2^-24
+  std::uint32_t half;
+  memcpy(&half, &shifted, sizeof half);
+  half -= 0x3f000000U;
+  if (absolute >= 0x38800000U) half = (absolute + 0xfff + (absolute >> 13 & 1) - (112U << 23)) >> 13;
+  if (absolute >= 0x477ff000U) half = 0x7c00U;
+  if (from != from) half = 0x7e00U;
+  to.bits = static_cast<std::uint16_t>((bits >> 16 & 0x8000U) | half);
+}
+
 /// Elements that a thread loads and stores in accesses of 16 bytes, or in one of fewer.
 template <class Stored, int Width>
 struct alignas(Width * sizeof(Stored) < 16 ? Width * sizeof(Stored) : 16) Pack {

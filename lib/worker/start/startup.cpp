@@ -42,11 +42,9 @@ void check_for_device(const ParameterLayout& layout, const WorkerOptions& option
   require(why_not.empty(), ErrorKind::argument, "Worker: {}", why_not);
   const bool exact = options.codec.kind == codec::Kind::identity;
   for (const TensorView& view : layout.views()) {
-    const bool fits = view.dtype == DType::f32 ||
-                      (view.dtype == DType::f64 && (exact || view.role == Role::buffer));
-    require(fits, ErrorKind::argument,
-            "Worker: {} is on a device, where f32 is averaged, and with codec identity f64; keep "
-            "such weights, {}",
+    require(view.dtype != DType::f64 || exact || view.role == Role::buffer, ErrorKind::argument,
+            "Worker: {} is on a device, where f64 is averaged with codec identity only; choose "
+            "this codec, keep such weights as f32, {}",
             describe(view), or_mirror);
   }
 }

@@ -17,7 +17,7 @@ std::vector<DeviceSetting> settings(const Group& group) {
   return all;
 }
 
-std::vector<float> outcome(const Group& group, const DeviceSetting& setting,
+std::vector<double> outcome(const Group& group, const DeviceSetting& setting,
                            const std::shared_ptr<Accelerator>& accelerator,
                            const LogSink& log = {}) {
   DeviceRun<float> run(group, setting, accelerator, log);
@@ -26,8 +26,8 @@ std::vector<float> outcome(const Group& group, const DeviceSetting& setting,
 }
 
 /// The same run among threads whose tensors are on the host.
-std::vector<float> among_threads(const Group& group, const DeviceSetting& setting) {
-  std::vector<float> found;
+std::vector<double> among_threads(const Group& group, const DeviceSetting& setting) {
+  std::vector<double> found;
   local::run(group.size(), [&](const Group& threads) {
     const auto its = outcome(threads, setting, nullptr);
     if (threads.rank() == group.rank()) found = its;
