@@ -65,7 +65,8 @@ struct Remainder {
     codec::widen(rest, w, count);
     for (std::size_t e = 0; e < count; ++e) rest[e] = x[e] - rest[e];
     const bool finite = mixing::all_finite(rest, count);
-    for (std::size_t e = 0; e < count && !finite; ++e) rest[e] = std::isfinite(rest[e]) ? rest[e] : 0.0F;
+    for (std::size_t e = 0; e < count && !finite; ++e)
+      rest[e] = std::isfinite(rest[e]) ? rest[e] : 0.0F;
     codec::narrow(remainder, rest, count);
     return finite;
   }

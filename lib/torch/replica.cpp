@@ -69,7 +69,8 @@ TensorView view_of(const Part& part) {
       part.name);
   const auto dtype = dtype_of_scalar(tensor.scalar_type());
   require(dtype.has_value(), ErrorKind::argument,
-          "torch: tensor \"{}\" is of type {}; f32, f64, bf16, f16 and integers are supported",
+          "torch: tensor \"{}\" is of type {}; f32, f64, bf16, f16 and integers are supported, so "
+          "convert it to one of these",
           part.name, c10::toString(tensor.scalar_type()));
   TensorView view{part.name, tensor.data_ptr(), {}, *dtype, part.role, Device{}, {}};
   describe_memory(tensor, view);

@@ -152,8 +152,12 @@ def _has_other_type(array: Any) -> bool:
 
 def _require_type(name: str, array: Any) -> None:
     if _has_other_type(array):
+        why = ""
+        if _type_of(array).startswith("float8"):
+            why = " (neighbors among numbers of 8 bits are an eighth apart, which no step or average survives: give the worker " \
+                  "the weights of 16 or 32 bits that the optimizer changes)"
         raise _core.ArgumentError(f"Worker: tensor \"{name}\" has elements of {array.dtype}; float32, float64, bfloat16, float16 "
-                                  "or complex numbers of these are required, so convert it or leave it out by "
+                                  f"or complex numbers of these are required{why}, so convert it or leave it out by "
                                   f"participates=lambda name: name != \"{name}\"")
 
 

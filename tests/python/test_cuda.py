@@ -261,5 +261,18 @@ def test_a_module_on_two_devices_is_refused():
 
 @on_a_gpu
 def test_what_a_gpu_does_not_average_is_refused_by_name():
-    with pytest.raises(fast.ArgumentError, match='"0.weight" .*f16 is on a device, where f32 is averaged'):
-        fast.local.run(1, lambda: fast.Worker(net(0.0, dtype=torch.float16)))
+    with pytest.raises(fast.ArgumentError, match='"0.weight" .*f64 is on a device, where f64 is averaged with codec identity only'):
+        fast.local.run(1, lambda: fast.Worker(net(0.0, dtype=torch.float64), codec="bf16"))
+
+
+@on_a_gpu
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_weights_of_16_bits_are_averaged(dtype):
+    def work():
+        module = net(float(2 * fast.rank()), dtype=dtype)
+        worker = fast.Worker(module, "complete", initial="as_is")
+        with worker.round():
+            pass
+        return module[0].weight[0, 0].item()
+
+    assert fast.local.run(2, work) == [1, 1]

@@ -65,8 +65,7 @@ class Lockstep {
   std::vector<double> mean() const {
     std::vector<double> mean(x(0).size());
     for (const auto& each : workers_) {
-      for (std::size_t e = 0; e < mean.size(); ++e)
-        mean[e] += as_double(each->x[e]) / count_;
+      for (std::size_t e = 0; e < mean.size(); ++e) mean[e] += as_double(each->x[e]) / count_;
     }
     return mean;
   }

@@ -71,7 +71,7 @@ struct QueuedCase {
 
 struct QueuedRun {
   std::vector<std::vector<double>> values;  ///< by worker, after its last round
-  DeviceCounts counts;                     ///< of worker 0, at its end
+  DeviceCounts counts;                      ///< of worker 0, at its end
 };
 
 /// Above staleness 0 in turn. `flushes`: all then read the same, which needs looks at the others.

@@ -2,14 +2,14 @@
 // outcome is to be the same.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <fast/core/memory.hpp>
 #include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
-#include <algorithm>
-#include <array>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -217,7 +217,7 @@ using AcceleratorOf = std::function<std::shared_ptr<Accelerator>(int rank)>;
 
 template <class T>
 std::vector<std::vector<double>> all_device_rounds(int workers, const DeviceSetting& setting,
-                                              const AcceleratorOf& accelerator_of) {
+                                                   const AcceleratorOf& accelerator_of) {
   std::vector<std::vector<double>> found(static_cast<std::size_t>(workers));
   local::run(workers, [&](const Group& group) {
     const auto rank = static_cast<std::size_t>(group.rank());

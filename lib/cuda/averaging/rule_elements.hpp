@@ -196,8 +196,7 @@ bool launch_rule_elements(const combine::ElementWork& work, const Launch& launch
     }
     std::visit(
         [&]<class Rule>(const Rule& rule) {
-          if constexpr (std::is_same_v<Model, Slot> ||
-                        std::is_same_v<Rule, algorithm::Averaging>) {
+          if constexpr (std::is_same_v<Model, Slot> || std::is_same_v<Rule, algorithm::Averaging>) {
             launch(rule_elements<T, Slot, Model>(work, rule));
             known = true;
           }

@@ -38,7 +38,8 @@ FAST_HOST_DEVICE void convert(Float16 from, float& to) {
   const float small = static_cast<float>(mantissa) * 0x1p-24F;  // zero and subnormal numbers
   std::uint32_t bits;
   memcpy(&bits, &small, sizeof bits);
-  if (exponent != 0) bits = (exponent == 31 ? 0x7f800000U : (exponent + 112) << 23) | mantissa << 13;
+  if (exponent != 0)
+    bits = (exponent == 31 ? 0x7f800000U : (exponent + 112) << 23) | mantissa << 13;
   bits |= sign;
   memcpy(&to, &bits, sizeof to);
 }
@@ -51,7 +52,8 @@ FAST_HOST_DEVICE void convert(float from, Float16& to) {
   std::uint32_t half;
   memcpy(&half, &shifted, sizeof half);
   half -= 0x3f000000U;
-  if (absolute >= 0x38800000U) half = (absolute + 0xfff + (absolute >> 13 & 1) - (112U << 23)) >> 13;
+  if (absolute >= 0x38800000U)
+    half = (absolute + 0xfff + (absolute >> 13 & 1) - (112U << 23)) >> 13;
   if (absolute >= 0x477ff000U) half = 0x7c00U;
   if (from != from) half = 0x7e00U;
   to.bits = static_cast<std::uint16_t>((bits >> 16 & 0x8000U) | half);

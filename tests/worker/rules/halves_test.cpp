@@ -73,7 +73,8 @@ class ZeroSums {
   /// Of -2 to 2 units.
   void draw_units(double unit) {
     for (std::size_t e = 0; e < elements; ++e) {
-      const double a = unit * static_cast<double>(rng_.below(3)), b = unit * (1.0 - static_cast<double>(rng_.below(3)));
+      const double a = unit * static_cast<double>(rng_.below(3)),
+                   b = unit * (1.0 - static_cast<double>(rng_.below(3)));
       const std::size_t w = rng_.below(workers);
       for (std::size_t k = 0; k < workers; ++k)
         steps_[(w + k) % workers][e] = std::array{a, -a, b, -b}[k];
@@ -308,7 +309,8 @@ TEMPLATE_TEST_CASE("a weight and its remainder are the value to 2^-17 of it", ""
   Rng rng(test_seed(27));
   constexpr std::size_t count = 333;
   std::vector<float> x(count), again(count);
-  for (float& value : x) value = static_cast<float>(std::exp2(20 * rng.uniform() - 10) * rng.normal());
+  for (float& value : x)
+    value = static_cast<float>(std::exp2(20 * rng.uniform() - 10) * rng.normal());
   std::vector<TestType> w(count);
   std::vector<BFloat16> remainder(count);
   REQUIRE(combine::Remainder<TestType>::split(x.data(), w.data(), remainder.data(), count));
@@ -393,6 +395,19 @@ TEST_CASE("f16 weights that a rule takes beyond their range end the run with the
     for (int round = 0; round < 9; ++round)
       worker.step([&] { std::ranges::fill(x, to_float16(to_float(x[0]) + 9000)); });
   };
-  CHECK_THROWS_WITH(local::run(2, run), ContainsSubstring("\"x\" [67] f16") &&
-                                            ContainsSubstring("not finite"));
+  CHECK_THROWS_WITH(local::run(2, run),
+                    ContainsSubstring("\"x\" [67] f16") && ContainsSubstring("not finite"));
+}
+
+TEST_CASE("averages of 16-bit weights over all workers are refused at the start") {
+  for (const char* rule : {"allreduce", "gossip_pga"}) {
+    const auto run = [&](const Group& group) {
+      DeviceModel<Mixed> model(group.rank(), nullptr);
+      WorkerOptions options = quick();
+      options.algorithm = algorithm::by_name(rule);
+      const Worker worker(group, stencil::ring(), model.views(), options);
+    };
+    CHECK_THROWS_WITH(local::run(2, run), ContainsSubstring("\"tensor0\" [2051] bf16") &&
+                                              ContainsSubstring("algorithm " + std::string(rule)));
+  }
 }

@@ -18,8 +18,8 @@ std::vector<DeviceSetting> settings(const Group& group) {
 }
 
 std::vector<double> outcome(const Group& group, const DeviceSetting& setting,
-                           const std::shared_ptr<Accelerator>& accelerator,
-                           const LogSink& log = {}) {
+                            const std::shared_ptr<Accelerator>& accelerator,
+                            const LogSink& log = {}) {
   DeviceRun<float> run(group, setting, accelerator, log);
   run.go(0, device_round_count);
   return run.outcome();
