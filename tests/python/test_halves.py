@@ -20,7 +20,7 @@ def test_small_pulls_on_16_bit_weights_add_up(dtype):
 
     def work():
         module = line(dtype, 1 + 10 * unit * fast.rank())
-        worker = fast.Worker(module, "complete", algorithm="awc", algorithm_options={"consensus": 0.02}, initial="as_is")
+        worker = fast.Worker(module, "complete", algorithm="awc", algorithm_option={"consensus": 0.02}, initial="as_is")
         for _ in range(ROUNDS):
             with worker.round():
                 pass
