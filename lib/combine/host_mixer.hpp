@@ -40,7 +40,7 @@ class HostMixer final : public Mixer {
   std::vector<AlignedBuffer> sent_;      ///< payloads, where kept
   std::vector<AlignedBuffer> errors_;    ///< what coding lost, where fed back
   std::vector<codec::SparseWriter> writers_;
-  AlignedBuffer remainder_;  ///< laid out as the model; see Remainder
+  AlignedBuffer remainder_;  ///< of 16-bit weights: bf16, laid out as the model
 };
 
 }  // namespace fast::combine

@@ -48,29 +48,30 @@ bool stream(Stored* to, const Compute<Stored>* from, std::size_t count) {
   }
 }
 
-/// What 16-bit weights lack of the values that rules compute with, in floats: x = w + remainder,
-/// where w is x rounded to nearest. A program that moves w moves x as far. So what rounding takes
-/// in a round is there in the next one, whatever the program does in between.
+// The value of a 16-bit weight w, which rules compute with, is w plus a remainder. A program that
+// moves w moves the value as far. What rounding takes in one round is so there in the next one,
+// whatever the program does in between.
+
+inline void add_remainder(float* x, const BFloat16* remainder, std::size_t count) {
+  float rest[block_elements];
+  codec::widen(rest, remainder, count);
+  for (std::size_t e = 0; e < count; ++e) x[e] += rest[e];
+}
+
+/// Values to weights, rounded to nearest, and remainders. False if a weight is not finite, whose
+/// remainder is 0.
 template <class Stored>
-struct Remainder {
-  static void add(float* x, const BFloat16* remainder, std::size_t count) {
-    float rest[block_elements];
-    codec::widen(rest, remainder, count);
-    for (std::size_t e = 0; e < count; ++e) x[e] += rest[e];
-  }
-  /// False if a weight is not finite, whose remainder is 0.
-  static bool split(const float* x, Stored* w, BFloat16* remainder, std::size_t count) {
-    float rest[block_elements];
-    codec::narrow(w, x, count);
-    codec::widen(rest, w, count);
-    for (std::size_t e = 0; e < count; ++e) rest[e] = x[e] - rest[e];
-    const bool finite = mixing::all_finite(rest, count);
-    for (std::size_t e = 0; e < count && !finite; ++e)
-      rest[e] = std::isfinite(rest[e]) ? rest[e] : 0.0F;
-    codec::narrow(remainder, rest, count);
-    return finite;
-  }
-};
+bool split(const float* x, Stored* w, BFloat16* remainder, std::size_t count) {
+  float rest[block_elements];
+  codec::narrow(w, x, count);
+  codec::widen(rest, w, count);
+  for (std::size_t e = 0; e < count; ++e) rest[e] = x[e] - rest[e];
+  const bool finite = mixing::all_finite(rest, count);
+  for (std::size_t e = 0; e < count && !finite; ++e)
+    rest[e] = std::isfinite(rest[e]) ? rest[e] : 0.0F;
+  codec::narrow(remainder, rest, count);
+  return finite;
+}
 
 template <class T>
 const T* at(const Payload& payload, int vector, std::size_t offset_bytes) {
@@ -295,8 +296,7 @@ struct HostMixer::SegmentSweep {
     }
     if (update == nullptr)
       block.current = const_cast<T*>(load(model(first), current_scratch, count));
-    if constexpr (!std::is_same_v<Stored, T>)
-      Remainder<Stored>::add(block.current, remainder(first), count);
+    if constexpr (!std::is_same_v<Stored, T>) add_remainder(block.current, remainder(first), count);
     for (std::size_t s = 0; s < mixer.state_.size(); ++s) {
       block.state[s] = kept(mixer.state_[s], first);
     }
@@ -362,7 +362,7 @@ struct HostMixer::SegmentSweep {
       mixer.algorithm_->apply(algorithm::Sweep::combine, block);
     }
     if constexpr (!std::is_same_v<Stored, T>)
-      note(Remainder<Stored>::split(block.current, model(first), remainder(first), block.count));
+      note(split(block.current, model(first), remainder(first), block.count));
   }
 
   void emit(algorithm::Block<T>& block, std::size_t first) {

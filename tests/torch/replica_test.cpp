@@ -239,6 +239,30 @@ TEST_CASE("two lines make a loop decentralized: every worker ends near the mean 
   }
 }
 
+// Each pull is less than half a unit in the last place.
+TEST_CASE("small pulls on a module's 16-bit weights add up") {
+  const bool mirror = GENERATE(false, true);
+  for (const auto type : {at::kBFloat16, at::kHalf}) {
+    const double unit = type == at::kBFloat16 ? 0x1p-7 : 0x1p-10;
+    std::vector<double> found(2);
+    fast::local::run(2, [&](const fast::Group& group) {
+      nn::Linear line(3, 1);
+      line->to(type);
+      for (at::Tensor& each : line->parameters()) each.data().fill_(1 + 10 * unit * group.rank());
+      fast::WorkerOptions options;
+      options.deadline = fast::Seconds(60);
+      options.algorithm = fast::algorithm::awc({.consensus = 0.02});
+      options.initial = fast::Initial::as_is;
+      fast::torch::Worker worker(group, fast::stencil::complete(), *line, options,
+                                 {.mirror = mirror});
+      for (int round = 0; round < 200; ++round) worker.step([] {});
+      worker->await_finish();
+      found[static_cast<std::size_t>(group.rank())] = line->bias.to(at::kFloat).item<float>();
+    });
+    for (const double bias : found) CHECK(bias == Approx(1 + 5 * unit).epsilon(0).margin(unit));
+  }
+}
+
 TEST_CASE("a module whose memory moves in training is refused, and nobody hangs") {
   CHECK_THROWS_WITH(fast::local::run(2,
                                      [&](const fast::Group& group) {

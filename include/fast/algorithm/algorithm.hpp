@@ -56,7 +56,7 @@ enum class MixingRequirement {
   unit,               ///< every neighbor counts 1, whatever the weights
 };
 
-/// The meaning of Block::own in combine(), where a codec makes the message differ from the payload.
+/// The meaning of Block::own in combine(): a codec, or 16-bit weights, round the message.
 enum class Own {
   unused,   ///< combine() does not look at it
   payload,  ///< exactly what publish() filled in: a worker's own values are not rounded

@@ -284,8 +284,8 @@ class Worker {
   void allow_growth(const GrowthRounds& rounds = {});
 
   /// What this worker carries from round to round besides the tensors' own memory: counters, the
-  /// rule's state, error feedback, the message in force. Views for checkpoints, between rounds,
-  /// valid until the next one.
+  /// rule's state, error feedback, remainders of 16-bit weights, the message in force. Views for
+  /// checkpoints, between rounds, valid until the next one.
   std::vector<TensorView> state();
   /// Collective, before the first round: goes on where a worker stood whose state() was `saved`;
   /// the tensors hold its weights already. At staleness 0, with the same options and as many

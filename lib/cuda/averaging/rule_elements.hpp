@@ -55,7 +55,7 @@ struct RuleElements {
     return sum;
   }
 
-  /// As combine::Remainder has it.
+  /// As combine::add_remainder() and combine::split().
   FAST_HOST_DEVICE T weight(Model stored, std::size_t place) const {
     T x;
     convert(stored, x);

@@ -292,12 +292,12 @@ TEMPLATE_TEST_CASE("a remainder takes up any small pull", "", BFloat16, Float16)
     TestType w[1];
     BFloat16 remainder[1];
     float x[1] = {static_cast<float>(begin)};
-    combine::Remainder<TestType>::split(x, w, remainder, 1);
+    combine::split(x, w, remainder, 1);
     for (int round = 0; round < 300; ++round) {
       x[0] = to_float(w[0]);
-      combine::Remainder<TestType>::add(x, remainder, 1);
+      combine::add_remainder(x, remainder, 1);
       x[0] += pull;
-      CHECK(combine::Remainder<TestType>::split(x, w, remainder, 1));
+      CHECK(combine::split(x, w, remainder, 1));
     }
     CHECK(as_double(w[0]) ==
           Approx(begin * 1.03).margin(unit_at<TestType>(begin * 1.03)).epsilon(0));
@@ -313,16 +313,16 @@ TEMPLATE_TEST_CASE("a weight and its remainder are the value to 2^-17 of it", ""
     value = static_cast<float>(std::exp2(20 * rng.uniform() - 10) * rng.normal());
   std::vector<TestType> w(count);
   std::vector<BFloat16> remainder(count);
-  REQUIRE(combine::Remainder<TestType>::split(x.data(), w.data(), remainder.data(), count));
+  REQUIRE(combine::split(x.data(), w.data(), remainder.data(), count));
   codec::widen(again.data(), w.data(), count);
-  combine::Remainder<TestType>::add(again.data(), remainder.data(), count);
+  combine::add_remainder(again.data(), remainder.data(), count);
   for (std::size_t e = 0; e < count; ++e) {
     CHECK(w[e].bits == from_double<TestType>(x[e]).bits);
     CHECK(std::abs(again[e] - x[e]) <= 0x1p-17F * std::abs(x[e]));
   }
   for (const float bad : {INFINITY, -INFINITY, NAN, 3.4e38F}) {
     x[7] = bad;
-    CHECK_FALSE(combine::Remainder<TestType>::split(x.data(), w.data(), remainder.data(), count));
+    CHECK_FALSE(combine::split(x.data(), w.data(), remainder.data(), count));
     CHECK(to_float(remainder[7]) == 0);
     CHECK(to_float(remainder[8]) == again[8] - to_float(w[8]));
   }
