@@ -58,19 +58,17 @@ inline void add_remainder(float* x, const BFloat16* remainder, std::size_t count
   for (std::size_t e = 0; e < count; ++e) x[e] += rest[e];
 }
 
-/// Values to weights, rounded to nearest, and remainders. False if a weight is not finite, whose
-/// remainder is 0.
+/// Values to weights, rounded to nearest, and remainders: 0 of weights that are not finite.
 template <class Stored>
-bool split(const float* x, Stored* w, BFloat16* remainder, std::size_t count) {
+void split(const float* x, Stored* w, BFloat16* remainder, std::size_t count) {
   float rest[block_elements];
   codec::narrow(w, x, count);
   codec::widen(rest, w, count);
-  for (std::size_t e = 0; e < count; ++e) rest[e] = x[e] - rest[e];
-  const bool finite = mixing::all_finite(rest, count);
-  for (std::size_t e = 0; e < count && !finite; ++e)
-    rest[e] = std::isfinite(rest[e]) ? rest[e] : 0.0F;
+  for (std::size_t e = 0; e < count; ++e) {
+    const float lost = x[e] - rest[e];
+    rest[e] = std::isfinite(lost) ? lost : 0.0F;
+  }
   codec::narrow(remainder, rest, count);
-  return finite;
 }
 
 template <class T>
@@ -362,7 +360,7 @@ struct HostMixer::SegmentSweep {
       mixer.algorithm_->apply(algorithm::Sweep::combine, block);
     }
     if constexpr (!std::is_same_v<Stored, T>)
-      note(split(block.current, model(first), remainder(first), block.count));
+      split(block.current, model(first), remainder(first), block.count);
   }
 
   void emit(algorithm::Block<T>& block, std::size_t first) {
