@@ -5,6 +5,7 @@
 #include <fast/topology/topology.hpp>
 #include <fast/worker/worker.hpp>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>

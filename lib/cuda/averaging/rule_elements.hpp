@@ -210,15 +210,17 @@ bool launch_rule_elements(const combine::ElementWork& work, const Launch& launch
 template <class Launch>
 void launch_average_elements(const combine::ElementWork& work, const Launch& launch) {
   with_types(work, [&]<class T, class Slot, class Model>(T, Slot, Model) {
-    if constexpr (!std::is_same_v<T, Model>) return;
-    std::vector<const Slot*> values;
-    for (const std::byte* source : work.sources) {
-      values.push_back(reinterpret_cast<const Slot*>(source));
+    if constexpr (std::is_same_v<T, Model>) {
+      std::vector<const Slot*> values;
+      for (const std::byte* source : work.sources) {
+        values.push_back(reinterpret_cast<const Slot*>(source));
+      }
+      const std::vector<T> factors(work.weights.begin(), work.weights.end());
+      launch(AverageLaunch<T, Slot>{reinterpret_cast<Slot*>(work.next),
+                                    reinterpret_cast<const Slot*>(work.own), values.data(),
+                                    factors.data(), static_cast<int>(values.size()), work.table,
+                                    work.sums_first});
     }
-    const std::vector<T> factors(work.weights.begin(), work.weights.end());
-    launch(AverageLaunch<T, Slot>{
-        reinterpret_cast<Slot*>(work.next), reinterpret_cast<const Slot*>(work.own), values.data(),
-        factors.data(), static_cast<int>(values.size()), work.table, work.sums_first});
   });
 }
 
