@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <fast/data/dataset.hpp>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 #include <vector>
 
@@ -32,13 +33,7 @@ struct ChannelSums {
   }
   template <class T>
   void add(const T* sample, std::size_t plane) {
-    for (std::size_t c = 0; c < sums.size(); ++c, sample += plane) {
-      for (std::size_t i = 0; i < plane; ++i) {
-        const double value = number(sample[i]) - origins[c];
-        sums[c] += value;
-        squares[c] += value * value;
-      }
-    }
+    for (std::size_t c = 0; c < sums.size(); ++c, sample += plane) add_channel(c, sample, plane);
     values += static_cast<double>(plane);
   }
   /// Adds sums over more values of the same channels, moved to these origins.
@@ -67,6 +62,25 @@ struct ChannelSums {
   }
 
  private:
+  template <class T>
+  void add_channel(std::size_t c, const T* sample, std::size_t plane) {
+    // Several sums side by side: each addition else waits for the one before it.
+    constexpr std::size_t lanes = 8;
+    const std::size_t whole = plane - plane % lanes;
+    for (std::size_t i = whole; i < plane; ++i) add_value(number(sample[i]), c, sums[c], squares[c]);
+    if (whole == 0) return;
+    double sum[lanes] = {}, square[lanes] = {};
+    for (std::size_t i = 0; i < whole; i += lanes)
+      for (std::size_t lane = 0; lane < lanes; ++lane)
+        add_value(number(sample[i + lane]), c, sum[lane], square[lane]);
+    sums[c] += std::accumulate(sum, sum + lanes, 0.0);
+    squares[c] += std::accumulate(square, square + lanes, 0.0);
+  }
+  void add_value(double value, std::size_t c, double& sum, double& square) const {
+    const double apart = value - origins[c];
+    sum += apart;
+    square += apart * apart;
+  }
   template <class T>
   static double number(T value) {
     return static_cast<double>(value) * static_cast<double>(unit_of<T>);
