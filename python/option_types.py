@@ -23,6 +23,6 @@ def lines_of(row):
     yield f'    """{row["help"]}. {row["required"]}.{default}"""'
 
 
-rows = [row for row in _core.worker_options() if row["name"] != "algorithm" and row["name"].partition("_")[0] != "site"]
+rows = [row for row in _core.worker_options() if row["name"] != "algorithm"]
 lines = LINES + [line for row in rows for line in lines_of(row)]
 pathlib.Path(sys.argv[1]).write_text("\n".join(lines) + "\n")

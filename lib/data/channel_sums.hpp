@@ -67,7 +67,8 @@ struct ChannelSums {
     // Several sums side by side: each addition else waits for the one before it.
     constexpr std::size_t lanes = 8;
     const std::size_t whole = plane - plane % lanes;
-    for (std::size_t i = whole; i < plane; ++i) add_value(number(sample[i]), c, sums[c], squares[c]);
+    for (std::size_t i = whole; i < plane; ++i)
+      add_value(number(sample[i]), c, sums[c], squares[c]);
     if (whole == 0) return;
     double sum[lanes] = {}, square[lanes] = {};
     for (std::size_t i = 0; i < whole; i += lanes)

@@ -24,12 +24,10 @@ using options::OptionTable;
 struct Table {
   WorkerOptions worker;
   RuleChoice rule;
-  sites::SiteChoice site;
   OptionTable table;
   Table() {
     add_rows(table, rule);
     add_rows(table, worker);
-    sites::add_rows(table, site);
   }
 };
 
@@ -114,13 +112,15 @@ LogSink log_to(nb::handle function) {
 
 WorkerOptions options_of(nb::handle values, nb::handle hooks) {
   Table all;
+  sites::SiteChoice site;  // its options are those of fast.Site
+  sites::add_rows(all.table, site);
   for (const nb::handle item : values.attr("items")()) {
     set(all.table, nb::cast<std::string>(item[0]), nb::cast<std::vector<std::string>>(item[1]));
   }
   all.worker.algorithm = all.rule.rule();
   all.table.check_needs();
   WorkerOptions options = all.worker;
-  options.site = all.site.join();
+  options.site = site.join();
   add_hooks(options, hooks);
   return options;
 }
