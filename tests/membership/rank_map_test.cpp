@@ -33,6 +33,7 @@ TEST_CASE("a growth opens a seat when it is wanted, and has begun when a worker 
   Hall hall(2, 4);
   hall.map.set_steps(3);
   CHECK(hall.map.open_seats() == 2);
+  CHECK(hall.map.furthest_round() == 0);
   hall.memory.growths_of(1).propose(2);
   CHECK(hall.map.open_seats() == 3);  // one after the other
   CHECK(hall.map.holder(2) == nobody);

@@ -275,3 +275,22 @@ TEST_CASE("outer rules say what they do not run with") {
   CHECK_THROWS_WITH(by_name("sparta", {{"fraction", "2"}}), Contains("above 0 and at most 1"));
   CHECK_THROWS_WITH(by_name("awc", {{"consensus", "1.5"}}), Contains("above 0 and at most 1"));
 }
+
+TEST_CASE("where changes travel, the mean model is still that of the weights") {
+  for (const auto& rule : {algorithm::gasloc({.period = 2, .changes = true}),
+                           algorithm::diloco({.period = 2, .changes = true})}) {
+    std::vector<double> ends(3), means(3);
+    local::run(3, [&](const Group& group) {
+      const auto me = static_cast<std::size_t>(group.rank());
+      std::vector<double> x{10};
+      Worker worker(group, stencil::complete(), {view_of("x", std::span(x))}, outer_options(rule));
+      for (int t = 0; t < 5; ++t) worker.step([&] { x[0] -= 0.1 * static_cast<double>(me + 1); });
+      worker.await_finish();
+      worker.mean_model(std::as_writable_bytes(std::span(&means[me], 1)));
+      ends[me] = x[0];
+    });
+    const double mean = (ends[0] + ends[1] + ends[2]) / 3;
+    CHECK(mean < 10);
+    for (const double found : means) CHECK(found == Approx(mean).epsilon(1e-14));
+  }
+}
