@@ -91,7 +91,8 @@ std::int64_t Site::begin(const ParameterLayout& layout, const LogSink& log) {
 
 void Site::take_part() {
   // Who has this name, and who is there?
-  node_->wait([] { return false; }, Deadline(options_.silence));
+  constexpr Seconds longest{2};
+  node_->wait([] { return false; }, Deadline(std::min(options_.silence, longest)));
   require_new_name();
   require_same(node_->living());
   node_->appear();
