@@ -133,7 +133,6 @@ TEST_CASE("sites come to the mean of their weights, by samples") {
   double mean = 0;
   for (int i = 0; i < 3; ++i) mean += values[i] * samples[i] / 7;
   std::vector<double> ends(3);
-  std::atomic<int> begun = 0;
   run_sites(3, [&](int me) {
     sites::SiteOptions options = options_of(me, 3);
     options.samples = samples[me];

@@ -2,7 +2,7 @@
 #include <fast/core/error.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/graphs.hpp>
-#include <fast/topology/load.hpp>
+#include <fast/topology/stencil.hpp>
 
 #include <map>
 
