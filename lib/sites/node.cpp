@@ -29,16 +29,6 @@ std::uint64_t incarnation_after(std::uint64_t known) {
   return generation << (time_bits + random_bits) | time << random_bits | drawn;
 }
 
-/// The part of a subject after the `number`-th dot.
-std::string_view part_of(std::string_view subject, int number) {
-  for (; number > 0; --number) {
-    const std::size_t dot = subject.find('.');
-    if (dot == subject.npos) return {};
-    subject.remove_prefix(dot + 1);
-  }
-  return subject.substr(0, subject.find('.'));
-}
-
 }  // namespace
 
 Node::Node(std::unique_ptr<Bus> bus, NodeOptions options)
@@ -56,18 +46,15 @@ Node::Node(std::unique_ptr<Bus> bus, NodeOptions options)
 }
 
 void Node::listen() {
-  const auto status = [this](std::string_view subject, std::string_view text) {
-    hear_status(subject, text);
-  };
+  const auto status = [this](std::string_view on, std::string_view text) { hear_status(on, text); };
   bus_->listen(own_.run + ".beat.*", status);
   bus_->listen(own_.run + ".new.*", status);
   bus_->listen(subject("get", own_.site),
                [this](std::string_view, std::string_view text) { hear_request(text); });
   bus_->listen(subject("ask", own_.site),
                [this](std::string_view, std::string_view) { hear_state_request(); });
-  bus_->listen(
-      own_.run + ".data.*." + own_.site,
-      [this](std::string_view subject, std::string_view text) { hear_chunk(subject, text); });
+  bus_->listen(own_.run + ".data.*." + own_.site,
+               [this](std::string_view on, std::string_view text) { hear_chunk(on, text); });
 }
 
 Node::~Node() {
@@ -95,6 +82,10 @@ Status Node::own_status() const {
   return status;
 }
 
+void Node::tell(Outgoing& out, std::string_view verb) const {
+  out.letters.push_back({subject(verb, own_.site), encode(own_status())});
+}
+
 void Node::appear() {
   const std::lock_guard lock(mutex_);
   own_.incarnation = incarnation_after(table_.known(own_.site));
@@ -103,13 +94,15 @@ void Node::appear() {
 }
 
 void Node::begin(std::int64_t next, std::int64_t round) {
+  Outgoing out;
   {
     const std::lock_guard lock(mutex_);
     own_.begun = true;
-    own_.first = next;
-    own_.next = -1;
+    own_.first = own_.next = next;
+    own_.round = round;
+    tell(out, "new");
   }
-  set_progress(next, round);
+  send(out);
 }
 
 void Node::set_progress(std::int64_t next, std::int64_t round) {
@@ -119,7 +112,7 @@ void Node::set_progress(std::int64_t next, std::int64_t round) {
     const bool is_news = next != own_.next;
     own_.next = next;
     own_.round = round;
-    if (is_news) out.letters.push_back({subject("new", own_.site), encode(own_status())});
+    if (is_news) tell(out, "new");
   }
   send(out);
 }
@@ -135,7 +128,7 @@ void Node::publish(Publication what, std::shared_ptr<const AlignedBuffer> bytes)
     while (static_cast<std::size_t>(std::ranges::count_if(held_, is_such)) > most)
       held_.erase(std::ranges::find_if(held_, is_such));
     if (content == Content::state) state_asked_ = false;
-    out.letters.push_back({subject("new", own_.site), encode(own_status())});
+    tell(out, "new");
   }
   send(out);
 }
@@ -150,7 +143,7 @@ void Node::leave() {
   {
     const std::lock_guard lock(mutex_);
     own_.leaving = true;
-    if (appeared_) out.letters.push_back({subject("beat", own_.site), encode(own_status())});
+    if (appeared_) tell(out, "beat");
   }
   send(out);
 }
@@ -209,10 +202,11 @@ void Node::hear_request(std::string_view text) {
 
 // What the others say.
 
-void Node::hear_status(std::string_view subject, std::string_view text) {
+void Node::hear_status(std::string_view on, std::string_view text) {
   const auto status = decode_status(text);
+  if (!status || status->run != own_.run) return;
   // The server lets a site publish under its own name only.
-  if (!status || status->run != own_.run || part_of(subject, 2) != status->site) return;
+  if (on != subject("beat", status->site) && on != subject("new", status->site)) return;
   Outgoing out;
   {
     const std::lock_guard lock(mutex_);
@@ -234,7 +228,7 @@ bool Node::tick() {
       const std::lock_guard lock(mutex_);
       const auto now = Clock::now();
       if (appeared_ && !replaced_ && now - said_ >= between_beats) {
-        out.letters.push_back({subject("beat", own_.site), encode(own_status())});
+        tell(out, "beat");
         said_ = now;
       }
       forget_old(now);
@@ -384,9 +378,9 @@ void Node::ask(Outgoing& out, const std::string& site, Fetch& fetch, std::size_t
   }
 }
 
-void Node::hear_chunk(std::string_view subject, std::string_view text) {
+void Node::hear_chunk(std::string_view on, std::string_view text) {
   const auto chunk = decode_chunk(text);
-  if (!chunk || part_of(subject, 2) != chunk->site) return;
+  if (!chunk || on != subject("data", chunk->site) + "." + own_.site) return;
   Outgoing out;
   std::optional<Fetch> whole;
   {

@@ -114,14 +114,15 @@ class Node {
   };
 
   void listen();
-  void hear_status(std::string_view subject, std::string_view text);
+  void hear_status(std::string_view on, std::string_view text);
   void hear_request(std::string_view text);
-  void hear_chunk(std::string_view subject, std::string_view text);
+  void hear_chunk(std::string_view on, std::string_view text);
   void hear_state_request();
   bool tick();
   void keep(const std::string& site, const Fetch& fetch);
   // With the lock held.
   Status own_status() const;
+  void tell(Outgoing& out, std::string_view verb) const;
   std::optional<Publication> wanted(const Mailbox& mailbox, const Status& from) const;
   bool has(const Mailbox& mailbox, const Publication& what) const;
   bool is_wanted(const std::string& site, const Fetch& fetch, Clock::time_point now) const;

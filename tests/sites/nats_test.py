@@ -74,7 +74,7 @@ def main():
         table(folder / "data.csv")
         server = nats.Server(folder / "streams", streams=False)
         url = f"{server.url}/run"
-        library = subprocess.run([BIN / "sites_nats_test"], env={**os.environ, "SITES_TEST_URL": f"{server.url}/library"}, timeout=PATIENCE_S)
+        library = subprocess.run([BIN / "sites_nats_test"], env={**os.environ, "SITES_TEST_URL": f"{server.url}/library.with.dots"}, timeout=PATIENCE_S)
         check(library.returncode == 0, "the library's sites over NATS are equal to workers of one job")
 
         sites = [Site(folder, name, url, "--site-expect", "3", "--site-topology", "complete") for name in ("a", "b", "c")]
