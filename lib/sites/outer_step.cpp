@@ -1,12 +1,10 @@
 #include "sites/outer_step.hpp"
 
 #include <fast/core/error.hpp>
-#include <fast/mixing/kernels.hpp>
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace fast::sites {
 namespace {
@@ -51,9 +49,17 @@ OuterStep::OuterStep(const ParameterLayout& model, const algorithm::Rule& rule)
   mixer_ = std::make_unique<combine::HostMixer>(layout_, rule.make(), codec::Options{});
 }
 
+/// The weights and the rule's memory, in the order of a state.
+std::vector<std::span<std::byte>> OuterStep::parts() const {
+  std::vector<std::span<std::byte>> parts{{weights_.data(), weights_.size_bytes()}};
+  for (const TensorView& view : mixer_->state())
+    parts.emplace_back(static_cast<std::byte*>(view.data), view.size_bytes());
+  return parts;
+}
+
 std::uint64_t OuterStep::state_bytes() const {
-  std::uint64_t bytes = weights_.size_bytes();
-  for (const TensorView& view : mixer_->state()) bytes += view.size_bytes();
+  std::uint64_t bytes = 0;
+  for (const auto& part : parts()) bytes += part.size();
   return bytes;
 }
 
@@ -86,39 +92,20 @@ void OuterStep::combine(const ParameterLayout& model, std::int64_t number,
   model.scatter(weights_.data());
 }
 
-std::shared_ptr<const AlignedBuffer> OuterStep::state() {
+std::shared_ptr<const AlignedBuffer> OuterStep::state() const {
   auto state = std::make_shared<AlignedBuffer>(state_bytes());
-  std::memcpy(state->data(), weights_.data(), weights_.size_bytes());
-  std::size_t at = weights_.size_bytes();
-  for (const TensorView& view : kept()) {
-    std::memcpy(state->data() + at, view.data, view.size_bytes());
-    at += view.size_bytes();
-  }
+  std::byte* to = state->data();
+  for (const auto& part : parts()) to = std::ranges::copy(part, to).out;
   return state;
 }
 
 void OuterStep::adopt(const ParameterLayout& model, const AlignedBuffer& state) {
   require(state.size_bytes() == state_bytes(), ErrorKind::internal,
           "sites: a state of {} bytes, not of {}", state.size_bytes(), state_bytes());
-  std::memcpy(weights_.data(), state.data(), weights_.size_bytes());
-  std::size_t at = weights_.size_bytes();
-  for (const TensorView& view : kept()) {
-    std::memcpy(view.data, state.data() + at, view.size_bytes());
-    at += view.size_bytes();
-  }
-  model.scatter(weights_.data());
-}
-
-bool OuterStep::is_finite(const std::byte* message) const {
-  for (const Segment& segment : layout_.segments()) {
-    const std::byte* at = message + segment.offset_bytes;
-    const bool finite =
-        segment.dtype == DType::f64
-            ? mixing::all_finite(reinterpret_cast<const double*>(at), segment.element_count)
-            : mixing::all_finite(reinterpret_cast<const float*>(at), segment.element_count);
-    if (!finite) return false;
-  }
-  return true;
+  const std::byte* from = state.data();
+  for (const auto& part : parts())
+    from = std::ranges::copy_n(from, std::ssize(part), part.begin()).in;
+  put_back(model);
 }
 
 }  // namespace fast::sites

@@ -43,14 +43,15 @@ class OuterStep {
   /// Writes the weights after the latest exchange, or those of adopt(), to the model.
   void put_back(const ParameterLayout& model) const { model.scatter(weights_.data()); }
   /// The weights after the latest exchange, and the rule's memory.
-  std::shared_ptr<const AlignedBuffer> state();
+  std::shared_ptr<const AlignedBuffer> state() const;
   /// Takes over what another site's state() has returned.
   void adopt(const ParameterLayout& model, const AlignedBuffer& state);
 
-  bool is_finite(const std::byte* message) const;
+  /// Of a message, or of the weights at the beginning of a state.
+  bool is_finite(const std::byte* message) const { return combine::is_finite(layout_, message); }
 
  private:
-  std::vector<TensorView> kept() { return mixer_->state(); }
+  std::vector<std::span<std::byte>> parts() const;
 
   AlignedBuffer weights_;   ///< packed
   ParameterLayout layout_;  ///< of weights_

@@ -3,8 +3,11 @@
 #include <fast/core/error.hpp>
 #include <fast/sites/site.hpp>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "core/message.hpp"
 
@@ -12,7 +15,9 @@ namespace fast::sites {
 namespace {
 
 void check(const SiteOptions& options) {
-  require_name(options.name);
+  require(is_site_name(options.name), ErrorKind::argument,
+          "site: \"{}\" is no name; 1 to 40 letters, digits, '-' and '_' are required",
+          printable(options.name));
   require(options.every >= 1, ErrorKind::argument, "site {}: every {}; at least 1 is required",
           options.name, options.every);
   require(options.staleness >= 0, ErrorKind::argument,
@@ -49,12 +54,6 @@ std::vector<std::string> names_of(const std::vector<Status>& sites) {
 }
 
 }  // namespace
-
-void require_name(const std::string& name) {
-  require(is_site_name(name), ErrorKind::argument,
-          "site: \"{}\" is no name; 1 to 40 letters, digits, '-' and '_' are required",
-          printable(name));
-}
 
 Site::Site(SiteOptions options, MakeBus make_bus)
     : options_(std::move(options)), make_bus_(std::move(make_bus)) {
@@ -157,7 +156,11 @@ void Site::adopt() {
             options_.name, longest.count(), node_->living().size());
     require_same({*from});
     if (!from->begun) {  // it begins in a moment, or others do
-      node_->wait([&] { return !furthest() || furthest()->begun; }, Deadline(Seconds(1)));
+      const auto begins = [&] {
+        const auto now = furthest();
+        return !now || now->begun;
+      };
+      node_->wait(begins, Deadline(Seconds(1)));
     } else if (adopt_from(*from)) {
       return;
     }
@@ -275,7 +278,8 @@ void Site::await_expected() {
 
 /// Says who has come, and who is not there any more.
 void Site::note_view(const std::vector<std::string>& sites) {
-  view_ = hash_of(sites);
+  const std::string names = fmt::format("{}", fmt::join(sites, "\n"));
+  view_ = sha256_of(std::as_bytes(std::span(names)));
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
     return std::ranges::binary_search(names, name);
   };
@@ -303,15 +307,15 @@ bool Site::is_stalled(const Status& site) const {
 /// Until `is_done` holds for each of them. Those for which it does not within the patience are not
 /// waited for again until they have made an exchange.
 void Site::await_all(const std::set<std::string>& sites,
-                     const std::function<bool(const std::string&)>& is_done) {
+                     const std::function<bool(const Status&)>& is_done) {
   const auto is_over = [&](const std::string& site) {
     const auto status = node_->living(site);
-    return !status || is_stalled(*status) || is_done(site);
+    return !status || is_stalled(*status) || is_done(*status);
   };
   if (wait([&] { return std::ranges::all_of(sites, is_over); }, options_.patience)) return;
   for (const std::string& site : sites) {
     const auto status = node_->living(site);
-    if (!status || is_done(site)) continue;
+    if (!status || is_done(*status)) continue;
     stalled_[site] = {status->incarnation, status->next};
     say(LogLevel::warning, fmt::format("site {} is alive, but has not come to exchange {} within "
                                        "{:g} s; it is not waited for until it goes on",
@@ -324,29 +328,24 @@ void Site::await_all(const std::set<std::string>& sites,
 void Site::await_readers(std::int64_t number) {
   const auto found = readers_.find(number);
   if (found == readers_.end()) return;
-  await_all(found->second, [&](const std::string& site) {
-    const auto status = node_->living(site);
-    return !status || status->leaving || status->next > number;
-  });
+  await_all(found->second, [&](const Status& site) { return site.leaving || site.next > number; });
   readers_.erase(readers_.begin(), std::next(found));
 }
 
 /// Until each of them has published for this exchange or will not.
 void Site::await(const std::set<std::string>& sources, std::int64_t number) {
-  await_all(sources, [&](const std::string& site) {
-    return node_->message(site, number) != nullptr || !can_come(site, number);
+  await_all(sources, [&](const Status& site) {
+    return node_->message(site.site, number) != nullptr || !can_come(site, number);
   });
 }
 
 /// The site may still publish for that exchange, or holds what it has published.
-bool Site::can_come(const std::string& site, std::int64_t number) const {
-  const auto status = node_->living(site);
-  if (!status) return false;
+bool Site::can_come(const Status& site, std::int64_t number) {
   const auto has = [&](const Publication& what) {
     return what.content == Content::message && what.number == number;
   };
-  if (std::ranges::any_of(status->newest, has)) return true;
-  return !status->leaving && status->next <= number;
+  if (std::ranges::any_of(site.newest, has)) return true;
+  return !site.leaving && site.next <= number;
 }
 
 /// What this exchange takes of a site: each publication once at most.
@@ -373,7 +372,7 @@ void Site::leave_out(const SiteEdge& edge, std::int64_t number) {
   ++stats_.left_out;
   const std::string why =
       !status ? "it is silent"
-      : can_come(edge.site, number)
+      : can_come(*status, number)
           ? fmt::format("it has not published within {:g} s", options_.patience.count())
           : "it makes no such exchange any more";
   say(LogLevel::warning,
@@ -424,8 +423,8 @@ void Site::abandon() noexcept {
 }
 
 SiteStats Site::stats() const {
-  SiteStats result = final_ ? *final_ : stats_;
-  if (final_) return result;
+  if (final_) return *final_;
+  SiteStats result = stats_;
   if (!node_) return result;
   result.bytes_sent = node_->bytes_sent();
   result.bytes_received = node_->bytes_received();

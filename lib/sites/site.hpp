@@ -61,10 +61,10 @@ class Site final : public SiteExchange {
   bool wait(const std::function<bool()>& is_over, Seconds longest);
   bool is_stalled(const Status& site) const;
   void await_all(const std::set<std::string>& sites,
-                 const std::function<bool(const std::string&)>& is_done);
+                 const std::function<bool(const Status&)>& is_done);
   void await_readers(std::int64_t number);
   void await(const std::set<std::string>& sources, std::int64_t number);
-  bool can_come(const std::string& site, std::int64_t number) const;
+  static bool can_come(const Status& site, std::int64_t number);
   std::shared_ptr<const Received> taken(const std::string& site, std::int64_t number);
   void leave_out(const SiteEdge& edge, std::int64_t number);
   void combine(const std::vector<SiteEdge>& edges, std::int64_t number, int sites);
@@ -77,8 +77,8 @@ class Site final : public SiteExchange {
   std::unique_ptr<Node> node_;
   std::int64_t next_ = 0, rounds_ = 0;
   std::string about_;              ///< equal in all sites of the run
-  std::uint64_t view_ = 0;         ///< of the latest exchange
-  std::vector<std::string> seen_;  ///< its sites
+  std::string view_;               ///< hash of the sites of the latest exchange
+  std::vector<std::string> seen_;  ///< these sites
   /// Those that were waited for in vain: their incarnation and next exchange.
   std::map<std::string, std::pair<std::uint64_t, std::int64_t>> stalled_;
   std::map<std::string, Taken> taken_;

@@ -21,15 +21,6 @@ std::vector<SiteEdge> edges_of(const TopologyRule& rule, const std::vector<std::
   return edges;
 }
 
-std::uint64_t hash_of(const std::vector<std::string>& sites) {
-  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
-  for (const std::string& site : sites) {
-    for (const char c : site + "\n")
-      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  }
-  return hash;
-}
-
 std::set<std::string> sources_of(const std::vector<SiteEdge>& edges) {
   std::set<std::string> sources;
   for (const SiteEdge& edge : edges) sources.insert(edge.site);

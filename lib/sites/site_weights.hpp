@@ -31,9 +31,6 @@ constexpr double weight_for_samples(double equal, double own, double other) {
 
 std::set<std::string> sources_of(const std::vector<SiteEdge>& edges);
 
-/// Equal for equal lists of names.
-std::uint64_t hash_of(const std::vector<std::string>& sites);
-
 /// Throws Error(topology) if the topology does not fit the rule for any number of sites.
 void require_any_number(const TopologyRule& topology, const algorithm::RuleTraits& rule);
 

@@ -32,7 +32,7 @@ struct Publication {
   std::int64_t number = -1;  ///< of the exchange it is for; of a state: of the next exchange
   std::int64_t round = 0;    ///< rounds of the site when it was made
   double samples = 1;
-  std::uint64_t view = 0;  ///< hash of the names of the sites that its site saw
+  std::string view;  ///< SHA-256 of the names of the sites that its site saw
   std::uint64_t bytes = 0;
   std::string sha256;  ///< of all bytes, in hexadecimal digits
   bool operator==(const Publication&) const = default;

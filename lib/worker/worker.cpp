@@ -339,10 +339,7 @@ void Worker::Impl::restore(const std::vector<TensorView>& saved) {
   }
   state.restore(saved, publisher);
   count_republished();
-  if (setting.options.site) {
-    setting.options.site->restored(progress.stats.rounds);
-    publisher.restart(progress.combinations);
-  }
+  if (setting.options.site) setting.options.site->restored(progress.stats.rounds);
   const bool fits = state.is_of_these_weights(saved);
   const auto others = setting.group.all_gather(
       fits ? "" : "other weights", Deadline(setting.options.deadline), worker::resuming);

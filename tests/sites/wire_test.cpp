@@ -21,8 +21,8 @@ Status example_status() {
                 .round = 610,
                 .newest = {},
                 .known = {{"a", 1}, {"b-2", 1ULL << 33U}}};
-  status.newest.push_back({Content::message, 11, 600, 32.5, 7, 100'000, std::string(64, 'a')});
-  status.newest.push_back({Content::state, 12, 600, 32.5, 8, 5, std::string(64, 'b')});
+  status.newest.push_back({Content::message, 11, 600, 32.5, "7", 100'000, std::string(64, 'a')});
+  status.newest.push_back({Content::state, 12, 600, 32.5, "8", 5, std::string(64, 'b')});
   return status;
 }
 

@@ -22,11 +22,9 @@ class SiteExchange;
 
 namespace fast::sites {
 
-/// A site's name: 1 to 40 letters, digits, '-' and '_'. Throws Error(argument) if it is not.
-void require_name(const std::string& name);
-
 struct SiteOptions {
-  std::string name;  ///< of this site: no other site of the run has it
+  /// This site's name has 1 to 40 letters, digits, '-' and '_'. No other site of the run has it.
+  std::string name;
   /// nats://HOST:PORT/RUN or tls://HOST:PORT/RUN. RUN is the run's name: sites with other runs do
   /// not hear of each other.
   std::string url;
@@ -35,8 +33,8 @@ struct SiteOptions {
   /// logins.
   std::string credentials_file{}, ca_file{};
   std::int64_t every = 50;  ///< H, steps between two exchanges
-  /// What an exchange does: gasloc, noloco or diloco, without delay. Its own `period` does not
-  /// matter.
+  /// What an exchange does: gasloc, noloco or diloco, without delay. Its own `period` has no
+  /// meaning here, but all sites give the same.
   algorithm::Rule rule = algorithm::gasloc();
   /// Who reads whom, among the living sites in the order of their names. Another one for each
   /// exchange if it is a schedule. Exchanges with two sites or more ask it.
