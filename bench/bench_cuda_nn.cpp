@@ -12,7 +12,10 @@
 #include <memory>
 #include <numeric>
 #include <span>
+#include <string>
+#include <string_view>
 
+#include "core/stopwatch.hpp"
 #include "report.hpp"
 
 using namespace fast;
@@ -25,8 +28,11 @@ class Training {
   Training(const nn::ModelSpec& spec, std::size_t count, std::int32_t classes,
            cuda::Precision precision, bool tuned)
       : stage_(std::make_shared<cuda::BatchStage>()),
-        network_(spec,
-                 {.precision = precision, .autotune = tuned, .graph = tuned, .stage = stage_}),
+        network_(spec, {.precision = precision,
+                        .autotune = tuned,
+                        .graph = tuned,
+                        .stage = stage_,
+                        .log = [this](LogLevel, std::string_view text) { said_ = text; }}),
         optimizer_(nn::SgdOptions{.learning_rate = 0.001}, network_.parameters().size()),
         shape_(spec.input),
         labels_(count) {
@@ -46,11 +52,13 @@ class Training {
 
   void step() { loss_ = network_.train(batch(), optimizer_); }
   double loss() const { return loss_; }
+  const std::string& said() const { return said_; }
 
  private:
   Batch batch() const { return {{inputs_.get(), size_}, labels_, shape_}; }
 
   std::shared_ptr<cuda::BatchStage> stage_;
+  std::string said_;
   cuda::Network network_;
   cuda::Optimizer<float> optimizer_;
   nn::Shape shape_;
@@ -74,7 +82,14 @@ bool run(bench::Report& report, const nn::ModelSpec& spec, std::size_t count,
                                          {Precision::f32, true}})
     try {
       Training training(spec, count, classes, precision, tuned);
-      for (int warm = 0; warm < 3; ++warm) training.step();
+      double first_s = 0;
+      {
+        const Stopwatch first(first_s);
+        training.step();
+      }
+      std::printf("%s, %s: first step %.2f s; %s\n", spec.name.c_str(),
+                  cuda::name(precision).data(), first_s, training.said().c_str());
+      for (int warm = 0; warm < 2; ++warm) training.step();
       const double before = training.loss();
       const auto timings = report.measure_interleaved({{spec.name, [&] { training.step(); }, 20}});
       if (!std::isfinite(training.loss()) || training.loss() >= before)
@@ -83,6 +98,7 @@ bool run(bench::Report& report, const nn::ModelSpec& spec, std::size_t count,
                  {{"precision", std::string(cuda::name(precision))},
                   {"graph, tuned", tuned ? "yes" : "no"},
                   {"batch", count},
+                  {"first step, s", first_s},
                   {"images/s", static_cast<double>(count) / timings[0].median_ms * 1000}},
                  timings[0]);
       report.save();

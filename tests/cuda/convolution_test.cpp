@@ -1,5 +1,10 @@
+#include <algorithm>
 #include <array>
 #include <fast/core/error.hpp>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cuda/network_checks.hpp"
 #include "nn/cuda/convolution.hpp"
@@ -115,6 +120,34 @@ TEST_CASE(
         CHECK(cuda::suits(both, type, rules) == (may_use_cores && !deterministic));
         CHECK_FALSE(cuda::suits(halves, type, rules));
       }
+}
+
+TEST_CASE("works have the same name if a plan of one serves the other, and no other works do") {
+  using Kinds = std::vector<std::pair<cuda::Convolution::Kind, cuda::ConvolutionShape>>;
+  std::vector<nn::ModelSpec> models = device_models();
+  models.push_back(nn::resnet50());
+  std::map<std::string, Kinds::value_type> convolutions;
+  std::size_t count = 0;
+  Kinds kinds;
+  for (const nn::ModelSpec& spec : models)
+    for (const cuda::Precision precision : {cuda::Precision::f32, cuda::Precision::bf16}) {
+      for (const cuda::Convolution& work : works_of<cuda::Convolution>(spec, precision)) {
+        const Kinds::value_type kind{work.kind, work.shape};
+        if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
+        const std::string name = cuda::tuned_name(work, false);
+        CHECK((convolutions.emplace(name, kind).first->second == kind));
+        CHECK(cuda::tuned_name(work, true) != name);
+        ++count;
+      }
+      for (const cuda::MatrixProduct& work : works_of<cuda::MatrixProduct>(spec, precision)) {
+        cuda::MatrixProduct other = work;
+        other.relu = !other.relu;
+        CHECK(cuda::tuned_name(other, false) != cuda::tuned_name(work, false));
+        CHECK(cuda::tuned_name(work, true) != cuda::tuned_name(work, false));
+      }
+    }
+  CHECK(convolutions.size() == kinds.size());
+  CHECK(kinds.size() < count);  // ResNet-50 has many equal ones
 }
 
 TEST_CASE("alignments are those of addresses") {

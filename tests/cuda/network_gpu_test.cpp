@@ -106,6 +106,22 @@ TEST_CASE("a captured pass with timed plans computes what nn computes, whatever 
   }
 }
 
+TEST_CASE("a second network takes the plans that a first one has measured") {
+  std::string said;
+  const LogSink log = [&](LogLevel, std::string_view text) { said = text; };
+  for (const cuda::Precision precision :
+       {cuda::Precision::f32, cuda::Precision::tf32, cuda::Precision::bf16})
+    for (const char* expected :
+         {" measured, 0 known from earlier runs, 0 left", ": 0 measured, "}) {
+      const nn::ModelSpec spec = nn::lenet5();
+      OnDevice network(spec, {.precision = precision, .autotune = true, .log = log});
+      const nn::Samples samples(37, spec.input, 10);  // a size that no other test takes
+      network.loss_and_gradients(samples.batch());
+      INFO(cuda::name(precision));
+      CHECK_THAT(said, ContainsSubstring(expected) && ContainsSubstring(" 0 left"));
+    }
+}
+
 TEST_CASE("NaN reaches the loss through every ReLU, whatever kernels there are before it") {
   using cuda::Precision;
   const nn::ModelSpec dense = nn::mlp({40, 64, 64, 4}), images = nn::lenet5();

@@ -5,7 +5,8 @@
 set -euo pipefail
 program=$1 mpiexec=$2
 output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+export XDG_CACHE_HOME=$(mktemp -d)
+trap 'rm -rf "$output" "$XDG_CACHE_HOME"' EXIT
 common=(--samples 4000 --epochs 2 --topology ring "${@:3}")
 status=0
 "$mpiexec" -n 1 "$program" "${common[@]}" --device cuda : -n 1 "$program" "${common[@]}" --device cpu >"$output" 2>&1 || status=$?

@@ -3,6 +3,7 @@
 // configuration has no_<name>.cpp instead. Its error names the package to install.
 #pragma once
 
+#include <fast/core/observer.hpp>
 #include <fast/nn/backend.hpp>
 #include <fast/torch/replica.hpp>
 
@@ -41,6 +42,7 @@ struct CudaPlace {
   std::vector<int> hosts;  ///< by rank, of spares too
   std::string precision;   ///< f32, tf32 or bf16
   bool autotune, graph, deterministic, staged;
+  fast::LogSink log;
 };
 OnDevice make_cuda(const fast::nn::ModelSpec& spec, std::uint64_t seed,
                    const fast::nn::BackendOptions& options, const CudaPlace& place);

@@ -20,9 +20,13 @@ OnDevice make_cuda(const nn::ModelSpec& spec, std::uint64_t seed, const nn::Back
       cuda::device(place.gpu.value_or(cuda::device_in_turn(place.rank, place.hosts, count)));
   std::shared_ptr<cuda::BatchStage> stage;
   if (place.staged) stage = std::make_shared<cuda::BatchStage>(device.index);
-  const cuda::NetworkOptions network{device.index,        cuda::precision_from(place.precision),
-                                     place.autotune,      place.graph,
-                                     place.deterministic, stage};
+  const cuda::NetworkOptions network{device.index,
+                                     cuda::precision_from(place.precision),
+                                     place.autotune,
+                                     place.graph,
+                                     place.deterministic,
+                                     stage,
+                                     place.log};
   return {cuda::make_backend(spec, seed, options, network),
           fmt::format("cuda:{} ({})", device.index, device.name), stage};
 }

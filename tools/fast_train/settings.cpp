@@ -175,6 +175,10 @@ std::optional<int> gpu_of(const std::string& device) {
   return index;
 }
 
+void to_standard_error(LogLevel level, std::string_view text) {
+  if (level != LogLevel::debug) fast::say("\n{}\n", printable(text, Newlines::keep));
+}
+
 backends::OnDevice backend_of(const Options& o, const nn::ModelSpec& spec, const Group& group) {
   const nn::BackendOptions options{optimizer_of(o), o.clip_norm, o.accumulate, o.threads};
   if (o.device != "cpu") {
@@ -185,7 +189,7 @@ backends::OnDevice backend_of(const Options& o, const nn::ModelSpec& spec, const
     const std::vector<int> hosts = group.everyone().hosts();  // of spares, too
     return backends::make_cuda(spec, o.trainer.seed, options,
                                {gpu, group.rank(), hosts, o.precision, o.autotune, o.graph,
-                                o.deterministic, prefetch_of(o) > 0});
+                                o.deterministic, prefetch_of(o) > 0, to_standard_error});
   }
   return {backends::by_name(o.backend).make(spec, o.trainer.seed, options), ""};
 }
@@ -215,9 +219,7 @@ train::TrainerOptions trainer_options(const Options& o) {
       return observer_of(o, worker, log);
     };
   }
-  trainer.worker.log = [](LogLevel, std::string_view text) {
-    fast::say("\n{}\n", printable(text, Newlines::keep));
-  };
+  trainer.worker.log = to_standard_error;
   return trainer;
 }
 

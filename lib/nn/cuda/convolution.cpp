@@ -1,11 +1,13 @@
 #include "nn/cuda/convolution.hpp"
 
+#include <algorithm>
 #include <array>
 #include <fast/core/error.hpp>
+#include <iterator>
 #include <tuple>
+#include <vector>
 
 #include "cuda/device/runtime.hpp"
-#include "nn/cuda/tuning.hpp"
 
 // The attributes for handles are deprecated in favor of device properties. cuDNN has these since
 // 9.8 only, and this library supports 9.0.
@@ -108,19 +110,62 @@ std::vector<Descriptor> configurations(const Descriptor& graph, cudnnBackendHeur
   return found;
 }
 
-std::vector<cudnnBackendNumericalNote_t> notes_of(const Descriptor& configuration) {
-  const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+Descriptor engine_of(const Descriptor& configuration) {
+  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t raw = engine.get();
   std::int64_t count = 0;
   check(cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
                                  CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw),
         "reading a configuration's engine");
+  return engine;
+}
+
+std::vector<cudnnBackendNumericalNote_t> notes_of(const Descriptor& configuration) {
+  const Descriptor engine = engine_of(configuration);
+  std::int64_t count = 0;
   std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-  check(cudnnBackendGetAttribute(raw, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                                 static_cast<std::int64_t>(notes.size()), &count, notes.data()),
+  check(cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                 CUDNN_TYPE_NUMERICAL_NOTE, static_cast<std::int64_t>(notes.size()),
+                                 &count, notes.data()),
         "reading an engine's notes");
   notes.resize(static_cast<std::size_t>(count));
   return notes;
+}
+
+/// Reads one value. False if cuDNN does not give it.
+template <class T>
+bool get(const Descriptor& from, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+         T& value) {
+  std::int64_t count = 0;
+  return cudnnBackendGetAttribute(from.get(), name, type, 1, &count, &value) ==
+         CUDNN_STATUS_SUCCESS;
+}
+
+/// The engine and its knobs, such as "engine 3, 2=7, 14=4". Empty if cuDNN does not give them.
+std::string name_of(const Descriptor& configuration) {
+  std::int64_t number = 0, count = 0;
+  if (!get(engine_of(configuration), CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, number))
+    return {};
+  std::vector<Descriptor> knobs;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; ++i) {
+    knobs.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    raw.push_back(knobs.back().get());
+  }
+  if (cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                               CUDNN_TYPE_BACKEND_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS, &count,
+                               raw.data()) != CUDNN_STATUS_SUCCESS ||
+      count > CUDNN_KNOB_TYPE_COUNTS)
+    return {};
+  std::string name = fmt::format("engine {}", number);
+  for (const Descriptor& knob : std::span(knobs).first(static_cast<std::size_t>(count))) {
+    cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_COUNTS;
+    if (!get(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, type) ||
+        !get(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, number))
+      return {};
+    name += fmt::format(", {}={}", static_cast<int>(type), number);
+  }
+  return name;
 }
 
 }  // namespace
@@ -207,8 +252,7 @@ bool Convolutions::Less::operator()(const std::pair<Convolution::Kind, Convoluti
   return key(a) < key(b);
 }
 
-Convolutions::Convolutions(const PlanRules& rules, bool autotune)
-    : rules_(rules), autotune_(autotune) {
+Convolutions::Convolutions(const PlanRules& rules, Tuner* tuner) : rules_(rules), tuner_(tuner) {
   cudnnHandle_t made = nullptr;
   check(cudnnCreate(&made), "cudnnCreate");
   handle_.reset(made);
@@ -224,43 +268,53 @@ bool suits(std::span<const cudnnBackendNumericalNote_t> notes, DType type, const
   return true;
 }
 
-std::vector<Convolutions::Plan> Convolutions::plans_for(const Convolution& work, std::size_t most) {
-  const Descriptor graph = graph_of(convolution_operation(work.kind, work.shape), handle_.get());
+std::string tuned_name(const Convolution& work, bool tf32) {
+  constexpr std::array kinds{"forward", "input_grads", "filter_grads"};
+  const ConvolutionShape& s = work.shape;
+  return fmt::format("convolution {} {}{} {}x{}x{}x{} {}x{}x{} stride {} padding {}x{}",
+                     kinds[static_cast<std::size_t>(work.kind)], name(s.type), tf32 ? " tf32" : "",
+                     s.samples, s.channels, s.height, s.width, s.filters, s.kernel_rows(), s.kernel,
+                     s.stride, s.padding_rows(), s.padding);
+}
+
+/// No value if the rules forbid it, or the device does not support it.
+std::optional<Convolutions::Plan> Convolutions::plan_for(const Descriptor& configuration,
+                                                         DType type) {
+  if (!suits(notes_of(configuration), type, rules_)) return std::nullopt;
   cudnnHandle_t handle = handle_.get();
-  std::vector<Plan> plans;
-  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
-    for (const Descriptor& configuration : configurations(graph, mode)) {
-      if (plans.size() == most || !suits(notes_of(configuration), work.shape.type, rules_))
-        continue;
-      Plan made{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0};
-      made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, &handle);
-      made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-      // The device may not support a proposal. Then the next one is tried.
-      if (cudnnBackendFinalize(made.plan.get()) != CUDNN_STATUS_SUCCESS) continue;
-      std::int64_t count = 0, workspace_bytes = 0;
-      check(cudnnBackendGetAttribute(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                     CUDNN_TYPE_INT64, 1, &count, &workspace_bytes),
-            "reading a plan's workspace");
-      made.workspace_bytes = static_cast<std::size_t>(workspace_bytes);
-      plans.push_back(std::move(made));
-    }
-  return plans;
+  Plan made{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0};
+  made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, &handle);
+  made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+  if (cudnnBackendFinalize(made.plan.get()) != CUDNN_STATUS_SUCCESS) return std::nullopt;
+  std::int64_t count = 0, workspace_bytes = 0;
+  check(cudnnBackendGetAttribute(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                 CUDNN_TYPE_INT64, 1, &count, &workspace_bytes),
+        "reading a plan's workspace");
+  made.workspace_bytes = static_cast<std::size_t>(workspace_bytes);
+  return made;
 }
 
 Convolutions::Plan Convolutions::make_plan(const Convolution& work) {
-  std::vector<Plan> plans = plans_for(work, autotune_ ? most_tuned : 1);
+  const Descriptor graph = graph_of(convolution_operation(work.kind, work.shape), handle_.get());
+  std::vector<Descriptor> proposals = configurations(graph, CUDNN_HEUR_MODE_A);
+  std::ranges::move(configurations(graph, CUDNN_HEUR_MODE_FALLBACK), std::back_inserter(proposals));
+  const Ways<Plan> ways{proposals.size(), [&](std::size_t i) { return name_of(proposals[i]); },
+                        [&](std::size_t i) { return plan_for(proposals[i], work.shape.type); },
+                        [&](Plan& plan, std::optional<double> least) {
+                          const auto run = [&](void* workspace, void* stream) {
+                            execute(plan, work, workspace, stream);
+                          };
+                          return time_ms(plan.workspace_bytes, run, least);
+                        }};
+  std::optional<Plan> plan =
+      tuner_ != nullptr ? tuner_->choose(tuned_name(work, rules_.tf32), ways) : first_of(ways);
   require(
-      !plans.empty(), ErrorKind::resource,
+      plan.has_value(), ErrorKind::resource,
       "cuda: cuDNN {} has no plan for {} ({}{}{}); choose another model or batch size, or run on "
       "the CPU",
       cudnnGetVersion(), describe(work.shape), name(work.shape.type), rules_.tf32 ? ", TF32" : "",
       rules_.deterministic ? ", deterministic" : "");
-  const std::size_t best = fastest(plans.size(), [&](std::size_t i, std::optional<double> least) {
-    return time_ms(
-        plans[i].workspace_bytes,
-        [&](void* workspace, void* stream) { execute(plans[i], work, workspace, stream); }, least);
-  });
-  return std::move(plans[best]);
+  return std::move(*plan);
 }
 
 Convolutions::Plan& Convolutions::plan_of(const Convolution& work) {

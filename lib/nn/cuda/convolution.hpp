@@ -5,11 +5,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
-#include <vector>
 
 #include "nn/cuda/program.hpp"
+#include "nn/cuda/tuner.hpp"
 
 namespace fast::cuda {
 
@@ -54,14 +56,17 @@ struct PlanRules {
 /// Whether an engine with these notes may be used on such tensors.
 bool suits(std::span<const cudnnBackendNumericalNote_t> notes, DType type, const PlanRules& rules);
 
+/// The name by which a Tuner knows the work. Kind, shape and precision alone decide it.
+std::string tuned_name(const Convolution& work, bool tf32);
+
 /// Plans for one device. Each is made once per kind and shape. It is the first one that works of
-/// the proposals of cuDNN's heuristics, then of its fallbacks; or the fastest of the first few.
+/// the proposals of cuDNN's heuristics, then of its fallbacks; or the one that the tuner chooses.
 class Convolutions {
  public:
-  /// Runs on the current device.
-  Convolutions(const PlanRules& rules, bool autotune);
+  /// Runs on the current device. The tuner, null for none, must live as long.
+  Convolutions(const PlanRules& rules, Tuner* tuner);
 
-  /// The workspace of its plan. A new plan is made now; autotuning writes to `out`. On the current
+  /// The workspace of its plan. A new plan is made now; the tuner writes to `out`. On the current
   /// device.
   std::size_t workspace_bytes(const Convolution& work);
   void run(const Convolution& work, void* workspace, void* stream);
@@ -80,11 +85,11 @@ class Convolutions {
   };
   Plan& plan_of(const Convolution& work);
   Plan make_plan(const Convolution& work);
-  std::vector<Plan> plans_for(const Convolution& work, std::size_t most);
+  std::optional<Plan> plan_for(const Descriptor& configuration, DType type);
   void execute(const Plan& plan, const Convolution& work, void* workspace, void* stream);
 
   PlanRules rules_;
-  bool autotune_;
+  Tuner* tuner_;
   std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Destroy> handle_;
   std::map<std::pair<Convolution::Kind, ConvolutionShape>, Plan, Less> plans_;
 };

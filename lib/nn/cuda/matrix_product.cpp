@@ -4,10 +4,10 @@
 #include <array>
 #include <fast/core/error.hpp>
 #include <fast/cuda/memory.hpp>
+#include <optional>
 
 #include "cuda/device/runtime.hpp"
 #include "nn/cuda/layer_launch.hpp"
-#include "nn/cuda/tuning.hpp"
 
 namespace fast::cuda {
 namespace {
@@ -96,6 +96,28 @@ cudaError_t rectify(const MatrixProduct& product, cudaStream_t stream) {
                                        : rectify<float>(product.c, count, stream);
 }
 
+/// Enough that some of them keep NaN.
+constexpr std::size_t most_proposals = 8;
+
+/// What an algorithm is configured to, such as "66 20 1 0 0 0 11 0 1", with "-" for what cuBLASLt
+/// does not give.
+std::string name_of(const cublasLtMatmulAlgo_t& algorithm) {
+  std::string name = "algorithm";
+  for (const cublasLtMatmulAlgoConfigAttributes_t attribute :
+       {CUBLASLT_ALGO_CONFIG_ID, CUBLASLT_ALGO_CONFIG_TILE_ID, CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
+        CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING,
+        CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, CUBLASLT_ALGO_CONFIG_STAGES_ID,
+        CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID}) {
+    std::uint32_t value = 0;
+    std::size_t bytes = 0;
+    const bool known =
+        cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value, &bytes) ==
+        CUBLAS_STATUS_SUCCESS;
+    name += known ? fmt::format(" {}", value) : " -";
+  }
+  return name;
+}
+
 std::string describe(const MatrixProduct& product) {
   return fmt::format("a product of [{}x{}] and [{}x{}]", product.m, product.k, product.k,
                      product.n);
@@ -152,7 +174,7 @@ struct MatrixProducts::Chosen {
 
 void MatrixProducts::Destroy::operator()(cublasLtHandle_t handle) const { cublasLtDestroy(handle); }
 
-MatrixProducts::MatrixProducts(bool tf32, bool autotune) : tf32_(tf32), autotune_(autotune) {
+MatrixProducts::MatrixProducts(bool tf32, Tuner* tuner) : tf32_(tf32), tuner_(tuner) {
   cublasLtHandle_t made = nullptr;
   check(cublasLtCreate(&made), "cublasLtCreate");
   handle_.reset(made);
@@ -160,7 +182,7 @@ MatrixProducts::MatrixProducts(bool tf32, bool autotune) : tf32_(tf32), autotune
 
 std::vector<cublasLtMatmulHeuristicResult_t> MatrixProducts::proposals(
     const MatrixProduct& product, const Chosen& layouts) const {
-  std::vector<cublasLtMatmulHeuristicResult_t> found(most_tuned);
+  std::vector<cublasLtMatmulHeuristicResult_t> found(most_proposals);
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       handle_.get(), operation_of(product, tf32_).get(), layouts.a.get(), layouts.b.get(),
@@ -170,6 +192,39 @@ std::vector<cublasLtMatmulHeuristicResult_t> MatrixProducts::proposals(
                 "choosing an algorithm for " + describe(product));
 }
 
+std::string tuned_name(const MatrixProduct& p, bool tf32) {
+  return fmt::format("product {}x{}x{}{}{}{}{} {}{} to {} alignments {} {} {} {}", p.m, p.n, p.k,
+                     p.a_by_k ? " a_by_k" : "", p.b_by_k ? " b_by_k" : "",
+                     p.bias != nullptr ? " bias" : "", p.relu ? " relu" : "", name(p.factors),
+                     tf32 ? " tf32" : "", name(p.result), alignment_of(p.a), alignment_of(p.b),
+                     alignment_of(p.c), alignment_of(p.bias));
+}
+
+/// False if there is no algorithm, or none that keeps NaN.
+bool MatrixProducts::take_algorithm(Chosen& made, const MatrixProduct& product) const {
+  using Proposal = cublasLtMatmulHeuristicResult_t;
+  const std::vector<Proposal> found =
+      proposals(made.relu_apart ? without_relu(product) : product, made);
+  const Ways<Proposal> ways{found.size(), [&](std::size_t i) { return name_of(found[i].algo); },
+                            [&](std::size_t i) -> std::optional<Proposal> {
+                              made.take(found[i]);
+                              if (product.relu && !made.relu_apart && !keeps_nan(made, product))
+                                return std::nullopt;
+                              return found[i];
+                            },
+                            [&](Proposal& proposal, std::optional<double> least) {
+                              made.take(proposal);
+                              const auto run = [&](void* workspace, void* stream) {
+                                execute(made, product, workspace, stream);
+                              };
+                              return time_ms(made.workspace_bytes, run, least);
+                            }};
+  const std::optional<Proposal> chosen =
+      tuner_ != nullptr ? tuner_->choose(tuned_name(product, tf32_), ways) : first_of(ways);
+  if (chosen) made.take(*chosen);
+  return chosen.has_value();
+}
+
 std::shared_ptr<const MatrixProducts::Chosen> MatrixProducts::make(
     const MatrixProduct& product) const {
   const ColumnMajor order = column_major(product);
@@ -177,26 +232,14 @@ std::shared_ptr<const MatrixProducts::Chosen> MatrixProducts::make(
       std::make_shared<Chosen>(Chosen{layout_of(product.factors, order.rows_a, order.columns_a),
                                       layout_of(product.factors, order.rows_b, order.columns_b),
                                       layout_of(product.result, product.m, product.n)});
-  auto found = proposals(product, *made);
-  if (product.relu) {
-    std::erase_if(found, [&](const cublasLtMatmulHeuristicResult_t& proposal) {
-      made->take(proposal);
-      return !keeps_nan(*made, product);
-    });
-    made->relu_apart = found.empty();
-    if (made->relu_apart) found = proposals(without_relu(product), *made);
+  bool found = take_algorithm(*made, product);
+  if (!found && product.relu) {
+    made->relu_apart = true;
+    found = take_algorithm(*made, product);
   }
-  require(!found.empty(), ErrorKind::resource,
+  require(found, ErrorKind::resource,
           "cuda: cuBLASLt has no algorithm for {}; choose another model, or run on the CPU",
           describe(product));
-  made->take(
-      found[fastest(autotune_ ? found.size() : 1, [&](std::size_t i, std::optional<double> least) {
-        made->take(found[i]);
-        return time_ms(
-            made->workspace_bytes,
-            [&](void* workspace, void* stream) { execute(*made, product, workspace, stream); },
-            least);
-      })]);
   return made;
 }
 

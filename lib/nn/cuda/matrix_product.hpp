@@ -6,11 +6,13 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "nn/cuda/program.hpp"
+#include "nn/cuda/tuner.hpp"
 
 namespace fast::cuda {
 
@@ -33,15 +35,19 @@ std::vector<cublasLtMatmulHeuristicResult_t> usable(
     cublasStatus_t status, std::span<const cublasLtMatmulHeuristicResult_t> proposals,
     std::string_view operation);
 
+/// The name by which a Tuner knows the product. Size, epilogue, precision and alignments alone
+/// decide it.
+std::string tuned_name(const MatrixProduct& product, bool tf32);
+
 /// Algorithms for one device. Each is chosen once per size, alignment and epilogue: the first
-/// proposal of cuBLASLt's heuristics, or the fastest of the first few. The ReLU of some kernels
+/// proposal of cuBLASLt's heuristics, or the one that the tuner chooses. The ReLU of some kernels
 /// turns NaN into 0. Such an algorithm is not used; if there is no other, a kernel of FAST computes
 /// the ReLU.
 class MatrixProducts {
  public:
   static constexpr std::size_t most_workspace_bytes = std::size_t{32} << 20;
-  /// Runs on the current device.
-  MatrixProducts(bool tf32, bool autotune);
+  /// Runs on the current device. The tuner, null for none, must live as long.
+  MatrixProducts(bool tf32, Tuner* tuner);
 
   /// The workspace of its algorithm. A new one is chosen now, which may write to `c`. On the
   /// current device.
@@ -57,13 +63,15 @@ class MatrixProducts {
   };
   const Chosen& choose(const MatrixProduct& product);
   std::shared_ptr<const Chosen> make(const MatrixProduct& product) const;
+  bool take_algorithm(Chosen& made, const MatrixProduct& product) const;
   std::vector<cublasLtMatmulHeuristicResult_t> proposals(const MatrixProduct& product,
                                                          const Chosen& layouts) const;
   bool keeps_nan(const Chosen& chosen, MatrixProduct product) const;
   void execute(const Chosen& chosen, const MatrixProduct& product, void* workspace,
                void* stream) const;
 
-  bool tf32_, autotune_;
+  bool tf32_;
+  Tuner* tuner_;
   std::unique_ptr<std::remove_pointer_t<cublasLtHandle_t>, Destroy> handle_;
   std::map<Key, std::shared_ptr<const Chosen>> chosen_;
 };

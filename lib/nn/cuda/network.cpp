@@ -22,6 +22,7 @@
 #include "nn/cuda/matrix_product.hpp"
 #include "nn/cuda/recurrence.hpp"
 #include "nn/cuda/replay.hpp"
+#include "nn/cuda/tuner.hpp"
 
 namespace fast::cuda {
 
@@ -52,6 +53,7 @@ class Executor {
   std::size_t prepare(const Work& work);
 
   const Stream& stream_;
+  std::optional<Tuner> tuner_;
   std::optional<Convolutions> convolutions_;
   std::optional<MatrixProducts> products_;
   std::optional<Recurrences> recurrences_;
@@ -61,11 +63,21 @@ class Executor {
 
 void destroy_graph(void* graph) { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)); }
 
+/// What the times of works depend on.
+std::string card_name(int index) {
+  const DeviceInfo card = device(index);
+  return fmt::format("{} ({}.{}), cuDNN {}, cuBLASLt {}", card.name, card.major, card.minor,
+                     cudnnGetVersion(), cublasLtGetVersion());
+}
+
 Executor::Executor(const Stream& stream, const NetworkOptions& options) : stream_(stream) {
   const bool tf32 = options.precision == Precision::tf32;
   const UseDevice use(stream.device());  // a handle belongs to the current device
-  convolutions_.emplace(PlanRules{tf32, options.deterministic}, options.autotune);
-  products_.emplace(tf32, options.autotune);
+  if (options.autotune)
+    tuner_.emplace(TuningFile(cache_folder(), card_name(options.device), options.log), options.log);
+  Tuner* tuner = tuner_ ? &*tuner_ : nullptr;
+  convolutions_.emplace(PlanRules{tf32, options.deterministic}, tuner);
+  products_.emplace(tf32, tuner);
   recurrences_.emplace(tf32);
 }
 
@@ -83,7 +95,9 @@ std::size_t Executor::prepare(const Work& work) {
 void Executor::prepare(std::span<const Work> works) {
   const UseDevice use(stream_.device());
   std::size_t most = 0;
+  if (tuner_) tuner_->begin();
   for (const Work& work : works) most = std::max(most, prepare(work));
+  if (tuner_) tuner_->end();
   if (most <= workspace_.size_bytes()) return;
   workspace_ = DeviceBuffer(most, stream_.device());
   ++version_;

@@ -13,15 +13,15 @@ namespace fast::cuda {
 using TimedWork = std::function<void(void* workspace, void* stream)>;
 
 /// The time of the work on the current device. It is the minimum over some runs. Each run enqueues
-/// the work several times between two events, so that the host's part of all but the first runs
+/// short work several times between two events, so that the host's part of all but the first runs
 /// beside the device's. The first run does not count. No value if the work throws, if it needs more
-/// than 1 GiB of workspace, or if it clearly takes longer than `rival_ms`: then it has run twice
-/// only. Some ways to compute a convolution take a hundred times as long as the best.
+/// than 1 GiB of workspace, or if it clearly takes longer than `rival_ms`: then it has run once or
+/// twice only. Some ways to compute a convolution take a hundred times as long as the best.
 std::optional<double> time_ms(std::size_t workspace_bytes, const TimedWork& work,
                               std::optional<double> rival_ms);
 
 /// The number of candidates to measure.
-inline constexpr std::size_t most_tuned = 8;
+inline constexpr std::size_t most_tuned = 4;
 
 /// The index of the least time among `count` >= 1 candidates, the first of equals.
 /// measure(i, least) gets the least time so far; a candidate without a value has failed or is

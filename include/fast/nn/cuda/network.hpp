@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fast/core/batch.hpp>
+#include <fast/core/observer.hpp>
 #include <fast/cuda/memory.hpp>
 #include <fast/cuda/stream.hpp>
 #include <fast/nn/cuda/optimizer.hpp>
@@ -57,10 +58,11 @@ std::string_view name(Precision precision) noexcept;
 struct NetworkOptions {
   int device = 0;
   Precision precision = Precision::f32;
-  /// If it is true, a batch of a new size measures up to 8 plans of cuDNN for each convolution and
-  /// up to 8 algorithms of cuBLASLt for each dense layer. The fastest ones are kept. Otherwise the
-  /// first one of the heuristics that the device accepts is taken. With autotune, runs may differ
-  /// in rounding.
+  /// If it is true, a batch of a new size measures up to 4 plans of cuDNN for each convolution and
+  /// up to 4 algorithms of cuBLASLt for each dense layer, for at most 10 s in the life of a
+  /// network. The fastest ones are kept, also for later runs: in $XDG_CACHE_HOME/fast or
+  /// ~/.cache/fast, for this card with these versions of the libraries. Otherwise the first one of
+  /// the heuristics that the device accepts is taken. With autotune, runs may differ in rounding.
   bool autotune = false;
   /// Launch the whole pass as one CUDA graph from the second batch of a size on. In train(), the
   /// graph includes the optimizer's step.
@@ -71,6 +73,8 @@ struct NetworkOptions {
   bool deterministic = false;
   /// A stage that may have copied batches to the device. Null: batches are copied here.
   std::shared_ptr<BatchStage> stage = {};
+  /// What autotune has measured, and what keeps its results from being kept. Empty: silence.
+  LogSink log = {};
 };
 
 /// A model on a device. Parameters, gradients and buffers lie in the memory of the device, in the
