@@ -1,9 +1,14 @@
 // What autotune remembers and measures, with ways that a replaced clock times.
 #include "nn/cuda/tuner.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <fstream>
+#include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "support/catch.hpp"
 #include "support/contents.hpp"
@@ -211,7 +216,7 @@ TEST_CASE("a file that was cut off anywhere gives no wrong result, and is writte
   }
 }
 
-TEST_CASE("processes that write at once leave a whole file, with the results of all that waited") {
+TEST_CASE("processes that write at once leave a whole file") {
   const TemporaryDirectory folder;
   TuningFile one(folder.path(), card, {}), two(folder.path(), card, {});
   one.add("a", "way 1");

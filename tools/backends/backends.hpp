@@ -42,7 +42,7 @@ struct CudaPlace {
   std::vector<int> hosts;  ///< by rank, of spares too
   std::string precision;   ///< f32, tf32 or bf16
   bool autotune, graph, deterministic, staged;
-  fast::LogSink log;
+  fast::LogSink log;  ///< for what worker 0 has to say
 };
 OnDevice make_cuda(const fast::nn::ModelSpec& spec, std::uint64_t seed,
                    const fast::nn::BackendOptions& options, const CudaPlace& place);

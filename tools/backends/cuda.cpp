@@ -26,7 +26,7 @@ OnDevice make_cuda(const nn::ModelSpec& spec, std::uint64_t seed, const nn::Back
                                      place.graph,
                                      place.deterministic,
                                      stage,
-                                     place.log};
+                                     place.rank == 0 ? place.log : LogSink()};
   return {cuda::make_backend(spec, seed, options, network),
           fmt::format("cuda:{} ({})", device.index, device.name), stage};
 }

@@ -76,7 +76,8 @@ void add_device_rows(OptionTable& table, Options& o) {
       .only_if(only.on_gpu(), gpu_only);
   table
       .add("autotune", o.autotune,
-           "on GPUs, measure ways to compute each convolution and product, and take the fastest")
+           "on GPUs, measure ways to compute each convolution and product for at most 10 s, and "
+           "take the fastest; later runs know them")
       .only_if(only.on_gpu(), gpu_only)
       .only_if([&o] { return !o.deterministic; },
                "with --deterministic no way to a convolution is chosen by the clock; leave one of "
