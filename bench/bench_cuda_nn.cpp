@@ -87,6 +87,7 @@ bool run(bench::Report& report, const nn::ModelSpec& spec, std::size_t count,
       const double first_s = Seconds(Clock::now() - began).count();
       std::printf("%s, %s: first step %.2f s; %s\n", spec.name.c_str(),
                   cuda::name(precision).data(), first_s, training.said().c_str());
+      std::fflush(stdout);  // a run may be stopped before it finishes
       for (int warm = 0; warm < 2; ++warm) training.step();
       const double before = training.loss();
       const auto timings = report.measure_interleaved({{spec.name, [&] { training.step(); }, 20}});

@@ -115,7 +115,8 @@ TEST_CASE("a second network takes the plans that a first one has measured") {
          {" measured, 0 known from earlier runs, 0 left", ": 0 measured, "}) {
       const nn::ModelSpec spec = nn::lenet5();
       OnDevice network(spec, {.precision = precision, .autotune = true, .log = log});
-      const nn::Samples samples(37, spec.input, 10);  // a size that no other test takes
+      // A size that nothing else has tuned.
+      const nn::Samples samples(37 + static_cast<std::size_t>(precision), spec.input, 10);
       network.loss_and_gradients(samples.batch());
       INFO(cuda::name(precision));
       CHECK_THAT(said, ContainsSubstring(expected) && ContainsSubstring(" 0 left"));
