@@ -34,7 +34,7 @@ class Side {
     if (way != Way::host && way != Way::staged) staging.region = region(group, way != Way::mapped);
     staging.exact = staging.region.mapped = way == Way::mapped_alone;
     Link link = group.open(host_shape(rounds_shape, staging.region), plan, rounds_options());
-    peers_ = stays_on_devices(staging) ? mapped_peers(link.peers, staging) : link.peers;
+    peers_ = staging.region.mapped ? mapped_peers(link.peers, staging) : link.peers;
     peers_->announce(WorkerStatus::running);
     exchange_ = way == Way::host ? std::move(link.exchange)
                                  : staged_exchange(std::move(link.exchange), std::move(staging));

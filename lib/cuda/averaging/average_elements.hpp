@@ -50,8 +50,9 @@ struct AverageElements {
     const std::size_t place = run.slot_bytes / sizeof(Stored) + e;
     const bool is_buffer = run.is_buffer != 0, apart = is_buffer || sums_first;
     T m[Width], x[Width], sum[Width], value[Degree > 0 ? Degree : 1][Width];
-    load(own + place, m);
     if (current != nullptr) load(current + e, x);
+    if (Degree == 0 && degree == 0 && current != nullptr && !apart) return store(x, next + place);
+    load(own + place, m);
     for (int j = 0; j < Degree; ++j) load(values[j] + place, value[j]);
     for (int i = 0; i < Width && current == nullptr; ++i) x[i] = m[i];
     for (int i = 0; i < Width; ++i) {

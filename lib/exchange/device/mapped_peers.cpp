@@ -16,6 +16,7 @@ class MappedPeers final : public Peers {
   MappedPeers(std::shared_ptr<Peers> host, const Staging& staging)
       : host_(std::move(host)),
         images_(staging.shape),
+        weights_beside_(staging.weights_beside),
         region_(staging.region),
         work_(staging.work->beside()) {}
 
@@ -39,7 +40,7 @@ class MappedPeers final : public Peers {
       // The next publication but two is written to the same image.
       if (!is_on_device || host_->peer(worker).sequence <= found.sequence + 1) {
         piece = found;
-        return is_on_device ? Snapshot::weights : on_host;
+        return is_on_device ? on_device() : on_host;
       }
       if (piece.sequence != 0) break;
     }
@@ -47,10 +48,18 @@ class MappedPeers final : public Peers {
   }
 
  private:
+  /// What a neighbor's message is.
+  Snapshot on_device() const {
+    const bool is_weights = weights_beside_ || images_.shape().weights_bytes == 0;
+    return is_weights ? Snapshot::weights : Snapshot::message;
+  }
   void read(int worker, const Piece& piece, std::span<std::byte> room) const {
-    const std::size_t all = images_.shape().vector_bytes, first = std::min(all, piece.offset);
-    const std::byte* image =
-        region_.parts[static_cast<std::size_t>(worker)] + images_.image_offset(piece.sequence);
+    const PayloadShape& shape = images_.shape();
+    const std::size_t all = weights_beside_ ? shape.weights_bytes : shape.vector_bytes;
+    const std::size_t first = std::min(all, piece.offset);
+    const std::byte* image = region_.parts[static_cast<std::size_t>(worker)] +
+                             images_.image_offset(piece.sequence) +
+                             (weights_beside_ ? images_.weights_offset() : 0);
     const std::lock_guard lock(mutex_);
     work_->copy(room.data(), image + first, std::min(room.size(), all - first));
     work_->settle();
@@ -58,16 +67,13 @@ class MappedPeers final : public Peers {
 
   std::shared_ptr<Peers> host_;
   exchange::ImageLayout images_;
+  bool weights_beside_;
   DeviceRegion region_;
   mutable std::mutex mutex_;
   std::shared_ptr<DeviceWork> work_;
 };
 
 }  // namespace
-
-bool stays_on_devices(const Staging& staging) {
-  return staging.region.mapped && staging.shape.weights_bytes == 0;
-}
 
 std::shared_ptr<Peers> mapped_peers(std::shared_ptr<Peers> host, const Staging& staging) {
   return std::make_shared<MappedPeers>(std::move(host), staging);

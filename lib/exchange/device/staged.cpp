@@ -146,7 +146,7 @@ class StagedExchange final : public Exchange {
       : host_(std::move(host)),
         images_(staging.shape),
         exact_(staging.exact),
-        stays_(stays_on_devices(staging)),
+        weights_beside_(staging.weights_beside),
         work_(std::move(staging.work)),
         region_(std::move(staging.region)),
         stop_(std::move(staging.stop)),
@@ -190,9 +190,9 @@ class StagedExchange final : public Exchange {
       is_written();
       if (!is_new && is_overtaken_) return;
       const std::int64_t of_round = is_overtaken_ ? no_round : round;
-      const bool stays = stays_ && of_round >= 0;
-      if (is_new && !stays) download(to, sequence, with_weights);
-      host_->publish(of_round, with_weights || (region_.everywhere && !stays));
+      const bool goes_to_host = !stays_on_device(of_round, with_weights);
+      if (is_new && goes_to_host) download(to, sequence, with_weights);
+      host_->publish(of_round, goes_to_host && (with_weights || region_.everywhere));
     });
   }
 
@@ -276,6 +276,11 @@ class StagedExchange final : public Exchange {
     is_overtaken_ = arrivals.empty();
   }
 
+  /// Messages do, where all workers are mapped. Other publications are made for their weights.
+  bool stays_on_device(std::int64_t round, bool with_weights) const {
+    const bool codes = images_.shape().weights_bytes > 0 && !weights_beside_;
+    return region_.mapped && (codes ? !with_weights : round >= 0);
+  }
   /// On the executor's thread.
   void download(const MutablePayload& to, std::uint64_t sequence, bool with_weights) {
     DeviceWork& copies = transfers_.copies();
@@ -286,7 +291,7 @@ class StagedExchange final : public Exchange {
 
   std::unique_ptr<Exchange> host_;
   ImageLayout images_;
-  bool exact_, stays_;  ///< see Staging and stays_on_devices()
+  bool exact_, weights_beside_;  ///< see Staging
   std::shared_ptr<DeviceWork> work_;
   DeviceRegion region_;
   std::stop_source stop_;  ///< of waits in host_

@@ -67,8 +67,9 @@ struct Staging {
   PayloadShape shape;
   std::shared_ptr<DeviceWork> work;
   DeviceRegion region{};
-  Seconds deadline{300};  ///< of a read from another host's device
-  bool exact = false;     ///< staleness 0
+  Seconds deadline{300};        ///< of a read from another host's device
+  bool exact = false;           ///< staleness 0
+  bool weights_beside = false;  ///< every publication has the weights beside its vectors
   std::stop_source stop{
       std::nostopstate};  ///< ends the waits of the host's exchange at destruction
 };
@@ -80,7 +81,7 @@ struct Staging {
 ///   through pinned memory if slots have a page or more.
 /// - With a region, a worker's payloads are in its own part, and a source's part that this worker
 ///   can load from is not uploaded. If this holds for all workers, the host's slots have only
-///   scalars and, for mean models, the weights. With stays_on_devices(), these are copied there
+///   scalars and, for mean models, the weights. If all workers are mapped, weights are copied there
 ///   only for publications that are no neighbor's message, as that of a worker that finishes.
 /// - publish(), complete() and begin_fetch() return immediately: a background thread waits for the
 ///   device and for the other workers, and copies, on a queue beside `work`.
@@ -95,10 +96,8 @@ std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, Stagin
 PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region);
 std::size_t staged_bytes(const PayloadShape& shape);
 
-/// True if messages are not copied to the host: every worker loads from all parts, and vector 0 is
-/// the weights.
-bool stays_on_devices(const Staging& staging);
-/// Peers whose weights are read where they are, for that case. `host` are those of the host's link.
+/// Peers whose weights are read where they are, for links whose workers are all mapped. `host` are
+/// those of the host's link.
 std::shared_ptr<Peers> mapped_peers(std::shared_ptr<Peers> host, const Staging& staging);
 
 }  // namespace fast

@@ -59,7 +59,7 @@ class DeviceLink {
     log_unmapped();
     const bool maps_all = all_are(maps_host());
     if (several_hosts()) read_by_mpi(plain, maps_all);
-    region_.mapped = plain && maps_all && !several_hosts();
+    region_.mapped = maps_all && !several_hosts();
     region_.everywhere = region_.mapped || (plain && maps_all && region_.reads);
     return std::move(region_);
   }
@@ -185,26 +185,28 @@ class DeviceLink {
   DeviceRegion region_;
 };
 
-/// Collective. As Group::open() for payloads of that shape, whose vector 0, where `plain`, is the
-/// weights as they are, unless those are beside it. Where all workers are on devices, messages stay
-/// there as far as they read each other's: on one host as their accelerators say, between hosts by
-/// an MPI that says it can, which is proved first.
-Link open_link(const Group& group, const PayloadShape& shape, bool plain, EdgePlan plan,
-               ExchangeOptions exchange, const std::shared_ptr<Accelerator>& accelerator) {
+/// Collective. As Group::open() for payloads of that shape. Where `plain`, vector 0 is the weights
+/// as they are, unless those are beside it, as `weights_beside` says of every publication. Where
+/// all workers are on devices, messages stay there as far as they read each other's: on one host as
+/// their accelerators say, between hosts by an MPI that says it can, which is proved first.
+Link open_link(const Group& group, const PayloadShape& shape, bool plain, bool weights_beside,
+               EdgePlan plan, ExchangeOptions exchange,
+               const std::shared_ptr<Accelerator>& accelerator) {
   const auto devices = group.all_gather(accelerator ? "device" : "host",
                                         Deadline(exchange.deadline), "Worker: comparing devices");
   if (!accelerator) return group.open(shape, std::move(plan), exchange);
   Staging staging{.shape = shape,
                   .work = accelerator->work(),
                   .deadline = exchange.deadline,
-                  .exact = exchange.staleness == 0};
+                  .exact = exchange.staleness == 0,
+                  .weights_beside = weights_beside};
   if (std::ranges::count(devices, "device") == group.size()) {
     staging.region = DeviceLink(group, shape, exchange, *accelerator).run(plain);
   }
   staging.stop = std::stop_source();
   exchange.stop = staging.stop.get_token();
   Link link = group.open(host_shape(shape, staging.region), std::move(plan), exchange);
-  if (stays_on_devices(staging)) link.peers = mapped_peers(std::move(link.peers), staging);
+  if (staging.region.mapped) link.peers = mapped_peers(std::move(link.peers), staging);
   link.exchange = staged_exchange(std::move(link.exchange), std::move(staging));
   return link;
 }
@@ -307,8 +309,9 @@ Link LinkBuilder::open(const PayloadShape& shape) {
     exchange.number_of = [members = members_](int rank) { return members->map().number_of(rank); };
   }
   const bool plain = options_.codec.kind == codec::Kind::identity;
-  Link link = open_link(group_.everyone(), shape, plain, edges_of(edges_), std::move(exchange),
-                        options_.accelerator);
+  Link link =
+      open_link(group_.everyone(), shape, plain, options_.algorithm.traits().messages.weights_apart,
+                edges_of(edges_), std::move(exchange), options_.accelerator);
   return members_ ? exchange::seated(std::move(link), members_) : std::move(link);
 }
 
