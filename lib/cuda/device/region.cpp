@@ -14,6 +14,7 @@
 #include <random>
 
 #include "cuda/device/runtime.hpp"
+#include "cuda/device/stream_marks.hpp"
 
 namespace fast::cuda {
 namespace {
@@ -230,12 +231,16 @@ std::shared_ptr<void> pinned_together(std::span<const std::byte> memory) {
   return held;
 }
 
-class StreamWork final : public DeviceWork {
+class StreamWork final : public DeviceWork, public std::enable_shared_from_this<StreamWork> {
  public:
-  StreamWork(const Stream& stream, Seconds deadline) : stream_(stream), deadline_(deadline) {}
+  StreamWork(const Stream& stream, Seconds deadline)
+      : stream_(stream), deadline_(deadline), marks_(StreamMarks::make(stream_)) {}
   /// Uses a new stream.
   StreamWork(std::unique_ptr<Stream> own, Seconds deadline)
-      : own_(std::move(own)), stream_(*own_), deadline_(deadline) {}
+      : own_(std::move(own)),
+        stream_(*own_),
+        deadline_(deadline),
+        marks_(StreamMarks::make(stream_)) {}
 
   std::shared_ptr<std::byte> allocate(std::size_t size_bytes) override {
     auto buffer = std::make_shared<DeviceBuffer>(size_bytes, stream_.device());
@@ -248,6 +253,11 @@ class StreamWork final : public DeviceWork {
     return pinned_together(memory);
   }
   std::function<void()> mark() override {
+    if (marks_) {
+      return [self = shared_from_this(), number = marks_->add()] {
+        self->marks_->await(number, Deadline(self->deadline_));
+      };
+    }
     const auto mark = std::make_shared<Event>(stream_.device());
     mark->record(stream_);
     return [mark, deadline = deadline_] { mark->synchronize(Deadline(deadline)); };
@@ -266,6 +276,7 @@ class StreamWork final : public DeviceWork {
   std::unique_ptr<Stream> own_;
   const Stream& stream_;
   Seconds deadline_;
+  std::unique_ptr<StreamMarks> marks_;  ///< null: events mark
 };
 
 }  // namespace

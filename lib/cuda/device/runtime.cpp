@@ -30,31 +30,29 @@ std::string why_no_gpu(int code) {
 
 namespace {
 
-/// The function cuDevicePrimaryCtxGetState of the driver. The runtime has no such function. Null if
-/// there is none.
+/// The runtime has no such function.
 using ContextState = int (*)(int device, unsigned* flags, int* active);
-ContextState find_context_state() {
-  constexpr auto name = "cuDevicePrimaryCtxGetState";
+
+}  // namespace
+
+void* driver_function(const char* name, unsigned since) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result{};
 #if CUDART_VERSION >= 12050
-  constexpr unsigned since = 7000;
   const cudaError_t code =
       cudaGetDriverEntryPointByVersion(name, &found, since, cudaEnableDefault, &result);
 #else
+  static_cast<void>(since);
   const cudaError_t code = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
 #endif
-  if (code == cudaSuccess && result == cudaDriverEntryPointSuccess) {
-    return reinterpret_cast<ContextState>(found);
-  }
+  if (code == cudaSuccess && result == cudaDriverEntryPointSuccess) return found;
   cudaGetLastError();  // clear it: this code is an answer
   return nullptr;
 }
 
-}  // namespace
-
 bool has_context(int device) {
-  static const ContextState state = find_context_state();
+  static const auto state =
+      reinterpret_cast<ContextState>(driver_function("cuDevicePrimaryCtxGetState", 7000));
   unsigned flags = 0;
   int active = 1;
   return state == nullptr || state(device, &flags, &active) != 0 || active != 0;

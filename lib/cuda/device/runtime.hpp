@@ -20,6 +20,9 @@ inline void check(cudaError_t code, std::string_view operation) {
   if (code != cudaSuccess) raise(code, operation);
 }
 
+/// A function of the driver as it was in that version of CUDA, 11070 for 11.7. Null if there is
+/// none.
+void* driver_function(const char* name, unsigned since);
 /// True if this process has a context on the device. A context uses memory of the device.
 bool has_context(int device);
 /// A device with a context, preferably the current device. Host memory can be allocated from any.

@@ -1,8 +1,8 @@
 #include <fast/core/error.hpp>
 #include <fast/cuda/device.hpp>
 #include <fast/cuda/stream.hpp>
-#include <thread>
 
+#include "cuda/device/await.hpp"
 #include "cuda/device/runtime.hpp"
 
 namespace fast::cuda {
@@ -18,21 +18,6 @@ bool finished(cudaError_t code, std::string_view operation) {
   }
   check(code, operation);
   return true;
-}
-
-/// Most waits are short. The thread first yields, then sleeps for short times.
-template <class Done>
-void await(const Deadline& deadline, std::string_view what, int device, const Done& done) {
-  for (int look = 0; !done(); ++look) {
-    require(!deadline.expired(), ErrorKind::deadline,
-            "cuda: {} of device {} is not done after {:.1f} s, the limit; see whether a kernel "
-            "hangs, or raise the deadline",
-            what, device, deadline.limit_s());
-    if (look < 1000)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-  }
 }
 
 void* make_stream(int device) {

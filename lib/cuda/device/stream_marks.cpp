@@ -1,0 +1,68 @@
+#include "cuda/device/stream_marks.hpp"
+
+#include <atomic>
+
+#include "core/leak_until_exit.hpp"
+#include "cuda/device/await.hpp"
+#include "cuda/device/runtime.hpp"
+
+namespace fast::cuda {
+namespace {
+
+/// cuStreamWriteValue32(), in the version of CUDA 11.7: the word is written after all that the
+/// stream has written before.
+using WriteValue = int (*)(cudaStream_t stream, std::uintptr_t word, std::uint32_t value,
+                           unsigned flags);
+constexpr int looks_between_queries = 4096;  ///< for failed work, about every 0.3 s
+
+}  // namespace
+
+std::unique_ptr<StreamMarks> StreamMarks::make(const Stream& stream) {
+  static void* const write = driver_function("cuStreamWriteValue32", 11070);
+  if (write == nullptr) return nullptr;
+  std::unique_ptr<StreamMarks> marks(new StreamMarks(stream, write));
+  const UseDevice use(stream.device());
+  const auto call = reinterpret_cast<WriteValue>(write);
+  const auto word = reinterpret_cast<std::uintptr_t>(marks->word_.data());
+  const bool works = call(static_cast<cudaStream_t>(stream.handle()), word, 0, 0) == 0;
+  return works ? std::move(marks) : nullptr;
+}
+
+StreamMarks::StreamMarks(const Stream& stream, void* write)
+    : stream_(stream), write_(write), word_(sizeof(std::uint32_t)) {}
+
+StreamMarks::~StreamMarks() {
+  if (!has_passed(last_)) leak_until_exit(std::move(word_));
+}
+
+std::uint32_t StreamMarks::add() {
+  const UseDevice use(stream_.device());
+  const auto word = reinterpret_cast<std::uintptr_t>(word_.data());
+  const int code = reinterpret_cast<WriteValue>(write_)(static_cast<cudaStream_t>(stream_.handle()),
+                                                        word, last_ + 1, 0);
+  require(code == 0, ErrorKind::resource,
+          "cuda: a word of host memory could not be given to a stream of device {} (code {}); see "
+          "whether an earlier kernel failed",
+          stream_.device(), code);
+  return ++last_;
+}
+
+/// Numbers begin anew after 2^32 marks.
+bool StreamMarks::has_passed(std::uint32_t number) const {
+  const std::atomic_ref<std::uint32_t> word(*reinterpret_cast<std::uint32_t*>(word_.data()));
+  return static_cast<std::int32_t>(word.load(std::memory_order_acquire) - number) >= 0;
+}
+
+void StreamMarks::await(std::uint32_t number, const Deadline& deadline) const {
+  int looks = 0;
+  cuda::await(deadline, "what a stream was given", stream_.device(), [&] {
+    if (has_passed(number)) return true;
+    if (++looks % looks_between_queries != 0) return false;
+    const cudaError_t code = cudaStreamQuery(static_cast<cudaStream_t>(stream_.handle()));
+    if (code != cudaErrorNotReady) check(code, "what a stream was given");
+    cudaGetLastError();  // clear it: the next kernel did not fail
+    return false;
+  });
+}
+
+}  // namespace fast::cuda
