@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <fast/core/error.hpp>
 #include <map>
@@ -28,7 +29,8 @@ DeviceMixer::DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algo
   for (int k = 0; has_halves() && keeps_payload() && k < traits().messages.vectors; ++k)
     work_.sent[k] = keep(fmt::format("mixer.sent.{}", k), widened);
   if (has_halves()) work_.remainder = keep("mixer.remainder", model);
-  not_finite_ = accelerator_->work()->allocate(sizeof(std::uint32_t));
+  looks_ = accelerator_->work()->allocate(2 * sizeof(Looks));
+  seen_is_pinned_ = accelerator_->work()->pin({seen_.data(), seen_.size_bytes()});
   make_tables();
 }
 
@@ -78,20 +80,38 @@ DeviceMixer::Runs DeviceMixer::make_table(DType type, DType slot,
   return {type, slot, all, parameters, std::move(table)};
 }
 
-bool DeviceMixer::has_finite_weights() const {
-  std::uint32_t not_finite = 0;
-  auto* const found = reinterpret_cast<std::byte*>(&not_finite);
-  memory_->copy(not_finite_.get(), found, sizeof not_finite);
+void DeviceMixer::look(Looks* looks) const {
+  ++look_;
   for (const Runs& runs : runs_) {
     ElementWork work;
     work.type = work.slot = runs.type;
     work.table = runs.all;
-    work.not_finite = reinterpret_cast<std::uint32_t*>(not_finite_.get());
+    work.looks = looks;
+    work.number = look_;
     accelerator_->run(work);
   }
-  memory_->copy(found, not_finite_.get(), sizeof not_finite);
+}
+
+bool DeviceMixer::has_finite_weights() const {
+  Looks found{}, *const by_host = guards() + 1;
+  look(by_host);
+  memory_->copy(reinterpret_cast<std::byte*>(&found), reinterpret_cast<std::byte*>(by_host),
+                sizeof found);
   memory_->settle();
-  return not_finite == 0;
+  return found.last != look_;
+}
+
+/// Only messages that are the weights as they are can be taken back.
+bool DeviceMixer::guard(const Payload& own) {
+  const bool plain = coded_.kind() == codec::Kind::identity && !traits().messages.weights_apart;
+  if (!plain || has_halves()) return false;
+  look(guards());
+  guards_by_ = own.data;
+  return true;
+}
+
+std::uint32_t DeviceMixer::bad_looks() const {
+  return std::atomic_ref(reinterpret_cast<Looks*>(seen_.data())->count).load();
 }
 
 std::vector<TensorView> DeviceMixer::state() {
@@ -120,10 +140,20 @@ void DeviceMixer::run(const Pass& pass) {
   require(
       pass.kind != Pass::Kind::gather, ErrorKind::internal,
       "DeviceMixer: a sweep that gathers; messages on devices do not change while they are read");
+  const bool guards = pass.kind == Pass::Kind::publish || pass.kind == Pass::Kind::combine;
+  const std::byte* const own = std::exchange(guards_by_, nullptr);
   for (const Runs& runs : runs_) {
-    const ElementWork work = work_for(pass, runs);
+    ElementWork work = work_for(pass, runs);
+    if (guards && own != nullptr) restore(work, own);
     if (work.table.count > 0) accelerator_->run(work);
   }
+  if (own != nullptr) memory_->copy(seen_.data(), looks_.get(), sizeof(Looks));
+}
+
+void DeviceMixer::restore(ElementWork& work, const std::byte* own) const {
+  work.own = own;
+  work.restores_after = guards();
+  work.number = look_;
 }
 
 ElementWork DeviceMixer::work_for(const Pass& pass, const Runs& runs) const {

@@ -30,6 +30,8 @@ class DeviceMixer final : public Mixer {
 
   void rebind(ParameterLayout layout) override;
   bool has_finite_weights() const override;
+  bool guard(const Payload& own) override;
+  std::uint32_t bad_looks() const override;
   std::vector<TensorView> state() override;
   void take_state() override;
 
@@ -46,13 +48,21 @@ class DeviceMixer final : public Mixer {
   Runs make_table(DType type, DType slot, const std::vector<const codec::Piece*>& pieces) const;
   void run(const Pass& pass) override;
   ElementWork work_for(const Pass& pass, const Runs& runs) const;
+  void restore(ElementWork& work, const std::byte* own) const;
   void add_pulls(ElementWork& work, const Pass& pass) const;
   void add_publication(ElementWork& work, const Pass& pass) const;
   std::byte* keep(std::string name, std::size_t size_bytes);
 
   std::shared_ptr<Accelerator> accelerator_;
   std::vector<Runs> runs_;
-  Memory not_finite_;  ///< what has_finite_weights() finds
+  void look(Looks* looks) const;
+  Looks* guards() const { return reinterpret_cast<Looks*>(looks_.get()); }
+
+  Memory looks_;                       ///< Looks
+  mutable std::uint32_t look_ = 0;     ///< the latest one's number
+  AlignedBuffer seen_{sizeof(Looks)};  ///< the device copies `looks_` there
+  std::shared_ptr<void> seen_is_pinned_;
+  const std::byte* guards_by_ = nullptr;  ///< after guard(): the own publication
   /// Memory that is kept between rounds, and its image on the host, for checkpoints.
   struct Kept {
     std::string name;

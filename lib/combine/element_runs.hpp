@@ -1,4 +1,5 @@
-// The elements of a model as devices have them: runs in a table, which one launch does.
+// The elements of a model as devices have them: runs in a table, which one launch does, and what
+// looks at them have met.
 #pragma once
 
 #include <cstddef>
@@ -33,5 +34,11 @@ inline std::uint32_t chunks_of(std::uint64_t elements) {
 }
 /// A table of one run, which a launch has in its arguments.
 inline RunTable table_of(const ElementRun& run) { return {nullptr, 1, chunks_of(run.count), run}; }
+
+/// What looks at the weights have met, in memory of the device. Looks have numbers, from 1.
+struct Looks {
+  std::uint32_t last;   ///< the latest that met a value which is not finite
+  std::uint32_t count;  ///< of those that did
+};
 
 }  // namespace fast::combine

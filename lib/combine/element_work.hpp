@@ -55,12 +55,15 @@ struct ElementWork {
   bool sums_first = false;                ///< of `average`: the sum is made before it is added
   std::vector<const std::byte*> sources;  ///< vector 0 of each neighbor's message
   std::vector<double> weights;
-  const std::byte* own = nullptr;       ///< vector 0 of the worker's own message
-  std::size_t stride_bytes = 0;         ///< from one vector of a message to the next
-  bool combines = false;                ///< the rule's combine()
-  std::byte* next = nullptr;            ///< publish() fills vector 0 and on
-  std::byte* next_weights = nullptr;    ///< the model is copied there
-  std::uint32_t* not_finite = nullptr;  ///< set to 1 if a value of the model is not finite; alone
+  const std::byte* own = nullptr;     ///< vector 0 of the worker's own message
+  std::size_t stride_bytes = 0;       ///< from one vector of a message to the next
+  bool combines = false;              ///< the rule's combine()
+  std::byte* next = nullptr;          ///< publish() fills vector 0 and on
+  std::byte* next_weights = nullptr;  ///< the model is copied there
+  Looks* looks = nullptr;             ///< look `number` is made, and nothing else
+  /// If look `number` has met such a value, the weights first become `own`.
+  const Looks* restores_after = nullptr;
+  std::uint32_t number = 0;
 };
 
 }  // namespace fast::combine

@@ -48,6 +48,12 @@ class Mixer {
   bool is_finite() const { return finite_; }
   /// Looks at the model's memory, on a device too.
   virtual bool has_finite_weights() const { return memory_->is_finite(); }
+  /// On a device, enqueues a look at the weights. If that meets a value that is not finite, the
+  /// next publication or combination first takes the weights from `own`, this worker's latest one.
+  /// False: this mixer or rule cannot, and nothing was done.
+  virtual bool guard(const Payload& /*own*/) { return false; }
+  /// Looks of guard() that have met such a value, as far as the device is known to have come.
+  virtual std::uint32_t bad_looks() const { return 0; }
   /// The model has moved in memory.
   virtual void rebind(ParameterLayout layout);
 

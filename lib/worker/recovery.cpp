@@ -164,8 +164,33 @@ void Recovery::join(Publisher& publisher, const membership::SeatOffer& offer, st
   progress.stats.predecessor_rounds = round < 0 ? progress.stats.joined_at : round;
 }
 
+void Recovery::report_healed() {
+  ++worker_.progress.stats.healed;
+  worker_.report_own_event(PeerEvent::Kind::healed);
+  if (worker_.options().on_healed) worker_.options().on_healed();
+}
+
+bool Recovery::note_restored() {
+  const std::uint32_t bad = worker_.mixer.bad_looks();
+  const bool any = bad != restored_;
+  while (restored_ != bad) {
+    ++restored_;
+    report_healed();
+  }
+  return any;
+}
+
+/// A device that has taken back its publication may have to again: then the host looks, too.
+bool Recovery::heals_on_device() {
+  const Progress& progress = worker_.progress;
+  const bool sweeps = worker_.setting.combines_in(progress.stats.rounds) &&
+                      reads_neighbors(worker_.setting.traits, progress.combinations);
+  return !note_restored() && sweeps && worker_.mixer.guard(worker_.exchange.published());
+}
+
 void Recovery::heal() {
-  if (!std::exchange(bad_loss_, false) && worker_.mixer.has_finite_weights()) return;
+  const bool bad_loss = std::exchange(bad_loss_, false);
+  if (!bad_loss && (heals_on_device() || worker_.mixer.has_finite_weights())) return;
   const ParameterLayout& layout = worker_.mixer.layout();
   const AlignedBuffer packed(layout.size_bytes());
   const bool has_own =
@@ -175,9 +200,7 @@ void Recovery::heal() {
           "Worker: the weights of worker {} in round {} are not finite, nor are its neighbors'; "
           "try a smaller learning rate",
           worker_.rank(), worker_.progress.stats.rounds);
-  ++worker_.progress.stats.healed;
-  worker_.report_own_event(PeerEvent::Kind::healed);
-  if (worker_.options().on_healed) worker_.options().on_healed();
+  report_healed();
 }
 
 }  // namespace fast::worker

@@ -39,10 +39,15 @@ class Recovery {
   void note_bad_loss() { bad_loss_ = true; }
   /// Does nothing if the loss and the weights are finite. Otherwise the worker takes back its last
   /// publication or, if that is not finite either, its neighbors' average. Throws Error(numeric) if
-  /// neither is finite.
+  /// neither is finite. On a device that can, the device itself takes back the publication: the
+  /// host learns of it some rounds later.
   void heal();
+  /// Counts and reports what devices have healed since. False: nothing.
+  bool note_restored();
 
  private:
+  void report_healed();
+  bool heals_on_device();
   bool adopt_neighbors(std::int64_t least_progress);
   bool adopt(const std::vector<int>& sources);
   std::vector<int> adopt_for(int seat);
@@ -57,6 +62,7 @@ class Recovery {
   RoundPlan& plan_;
   const ModelReader& reader_;
   bool bad_loss_ = false;
+  std::uint32_t restored_ = 0;  ///< of Mixer::bad_looks(), counted
 };
 
 }  // namespace fast::worker

@@ -365,6 +365,7 @@ void Worker::Impl::finish() {
   if (rotates) mixer->memory().copy_weights_from(link.exchange->published().data);
   if (setting.options.site) setting.options.site->finish();
   participation.finish(publisher);
+  recovery.note_restored();
 }
 
 Worker::Worker(Group group, const TopologyRule& rule, std::vector<TensorView> parameters,

@@ -290,8 +290,10 @@ class HostAccelerator final : public Accelerator {
             });
           });
     }
-    const bool known = cuda::launch_rule_elements(
-        work, [&](const auto& elements) { play_chunks<1>(elements, work.table); });
+    const bool known =
+        cuda::launch_rule_elements(work, [&]<class Elements>(const Elements& elements) {
+          play_chunks<cuda::width_of<Elements>()>(elements, work.table);
+        });
     require(known, ErrorKind::internal, "there is no such kernel");
   }
 

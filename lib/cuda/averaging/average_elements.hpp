@@ -22,6 +22,8 @@ struct AverageLaunch {
   int degree;
   combine::RunTable table;
   bool sums_first = false;  ///< the sum is made before it is added, as of buffers
+  const combine::Looks* restores_after = nullptr;  ///< as in combine::ElementWork
+  std::uint32_t number = 0;
 };
 
 /// x + Σ_j factors[j] · (values[j] - m) as in mixing::average(): m is the worker's own message, x
@@ -35,6 +37,8 @@ struct AverageElements {
   T factors[Capacity];
   int degree;
   bool sums_first;
+  const combine::Looks* restores_after;
+  std::uint32_t number;
   bool aligned;  ///< messages, to 16 bytes
 
   template <int Width>
@@ -50,11 +54,15 @@ struct AverageElements {
     const std::size_t place = run.slot_bytes / sizeof(Stored) + e;
     const bool is_buffer = run.is_buffer != 0, apart = is_buffer || sums_first;
     T m[Width], x[Width], sum[Width], value[Degree > 0 ? Degree : 1][Width];
-    if (current != nullptr) load(current + e, x);
-    if (Degree == 0 && degree == 0 && current != nullptr && !apart) return store(x, next + place);
+    const bool restores = restores_after != nullptr && restores_after->last == number;
+    const bool is_in_message = current == nullptr || restores;
+    if (Degree == 0 && degree == 0 && !apart && !is_in_message) {
+      load(current + e, x);
+      return store(x, next + place);
+    }
     load(own + place, m);
     for (int j = 0; j < Degree; ++j) load(values[j] + place, value[j]);
-    for (int i = 0; i < Width && current == nullptr; ++i) x[i] = m[i];
+    is_in_message ? load(own + place, x) : load(current + e, x);
     for (int i = 0; i < Width; ++i) {
       sum[i] = apart ? T{0} : x[i];
       m[i] = is_buffer ? x[i] : m[i];
@@ -79,8 +87,9 @@ template <int Degree, int Capacity, class T, class Stored>
 AverageElements<T, Stored, Degree, Capacity> average_elements(
     const AverageLaunch<T, Stored>& work) {
   const bool aligned = is_aligned(work.next) && is_aligned(work.own);
-  AverageElements<T, Stored, Degree, Capacity> elements{work.next,   work.own,        {},     {},
-                                                        work.degree, work.sums_first, aligned};
+  AverageElements<T, Stored, Degree, Capacity> elements{
+      work.next,           work.own,    {},     {}, work.degree, work.sums_first,
+      work.restores_after, work.number, aligned};
   for (int j = 0; j < work.degree; ++j) {
     elements.values[j] = work.values[j];
     elements.factors[j] = work.factors[j];

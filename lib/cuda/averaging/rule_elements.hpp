@@ -25,6 +25,8 @@ struct RuleElements {
   algorithm::RoundInfo info;
   bool starts, pulls, unit, combines;
   int vectors, degree;
+  const combine::Looks* restores_after;
+  std::uint32_t number;
   std::size_t stride_bytes;
   const Slot* own;
   Slot* next;
@@ -86,7 +88,9 @@ struct RuleElements {
     Model* const current = static_cast<Model*>(run.current) + e;
     Rule its = rule;
     algorithm::Averaging average;
+    const bool restores = restores_after != nullptr && restores_after->last == number;
     T x = weight(*current, in_model), message[most_vectors] = {}, pull[most_vectors] = {};
+    if (restores) convert(*message_at(own, 0, place), x);
     T own_payload[most_vectors] = {}, payload[most_vectors] = {};
     algorithm::Block<T> one{run.first + e, 1, info, &x};
     for (int s = 0; s < most_states; ++s) {
@@ -107,7 +111,7 @@ struct RuleElements {
       if (starts && !is_buffer) its.start(one);
     }
     if (combines) is_buffer ? average.combine(one) : its.combine(one);
-    if (combines || (halves && starts)) store(x, *current, in_model);
+    if (combines || restores || (halves && starts)) store(x, *current, in_model);
     if (next != nullptr) {
       is_buffer ? average.publish(one) : its.publish(one);
       for (int k = 0; k < most_vectors; ++k) {
@@ -131,6 +135,8 @@ RuleElements<T, Slot, Model, Rule> rule_elements(const combine::ElementWork& wor
                                               work.combines,
                                               work.vectors,
                                               static_cast<int>(work.sources.size()),
+                                              work.restores_after,
+                                              work.number,
                                               work.stride_bytes,
                                               reinterpret_cast<const Slot*>(work.own),
                                               reinterpret_cast<Slot*>(work.next),
@@ -157,16 +163,44 @@ RuleElements<T, Slot, Model, Rule> rule_elements(const combine::ElementWork& wor
 /// Looks whether the weights, stored as Model, are finite.
 template <class T, class Model>
 struct FiniteElements {
-  std::uint32_t* not_finite;
+  static constexpr int width = 16 / sizeof(Model);
+
+  combine::Looks* looks;
+  std::uint32_t number;
+
+  template <int Width>
+  FAST_HOST_DEVICE bool is_aligned(const combine::ElementRun& run) const {
+    return reinterpret_cast<std::uintptr_t>(run.current) % alignof(Pack<Model, Width>) == 0;
+  }
 
   template <int Width>
   FAST_HOST_DEVICE void at(const combine::ElementRun& run, std::size_t e) const {
-    static_assert(Width == 1);
-    T x;
-    convert(static_cast<const Model*>(run.current)[e], x);
-    if (!(x - x == T{0})) *not_finite = 1;
+    T x[Width];
+    load(static_cast<const Model*>(run.current) + e, x);
+    bool finite = true;
+    for (int i = 0; i < Width; ++i) finite = finite && x[i] - x[i] == T{0};
+    if (!finite) note();
+  }
+
+  /// Of a look's threads, the first one counts.
+  FAST_HOST_DEVICE void note() const {
+#ifdef __CUDA_ARCH__
+    if (atomicExch(&looks->last, number) != number) atomicAdd(&looks->count, 1U);
+#else
+    looks->count += looks->last != number ? 1 : 0;
+    looks->last = number;
+#endif
   }
 };
+
+/// Elements that a thread takes at once.
+template <class Elements>
+constexpr int width_of() {
+  if constexpr (requires { Elements::width; })
+    return Elements::width;
+  else
+    return 1;
+}
 
 /// Calls with(T{}, Slot{}, Model{}) with the element types of the work.
 template <class With>
@@ -189,8 +223,8 @@ template <class Launch>
 bool launch_rule_elements(const combine::ElementWork& work, const Launch& launch) {
   bool known = false;
   with_types(work, [&]<class T, class Slot, class Model>(T, Slot, Model) {
-    if (work.not_finite != nullptr) {
-      launch(FiniteElements<T, Model>{work.not_finite});
+    if (work.looks != nullptr) {
+      launch(FiniteElements<T, Model>{work.looks, work.number});
       known = true;
       return;
     }
@@ -219,7 +253,7 @@ void launch_average_elements(const combine::ElementWork& work, const Launch& lau
       launch(AverageLaunch<T, Slot>{reinterpret_cast<Slot*>(work.next),
                                     reinterpret_cast<const Slot*>(work.own), values.data(),
                                     factors.data(), static_cast<int>(values.size()), work.table,
-                                    work.sums_first});
+                                    work.sums_first, work.restores_after, work.number});
     }
   });
 }

@@ -6,8 +6,9 @@ namespace fast::cuda {
 
 cudaError_t launch_rule(const combine::ElementWork& work, cudaStream_t stream) {
   cudaError_t code = cudaSuccess;
-  const bool known = launch_rule_elements(
-      work, [&](const auto& elements) { code = launch_chunks<1>(elements, work.table, stream); });
+  const bool known = launch_rule_elements(work, [&]<class Elements>(const Elements& elements) {
+    code = launch_chunks<width_of<Elements>()>(elements, work.table, stream);
+  });
   return known ? code : cudaErrorInvalidValue;
 }
 
