@@ -82,8 +82,8 @@ struct Outcome {
 Outcome meet(Fate fate) {
   Outcome outcome;
   local::run(2, [&](const Group& group) {
-    const auto memory =
-        std::make_shared<Region>(group.allocate(staged_bytes(staged_shape), Deadline(Seconds(30))));
+    const auto memory = std::make_shared<Region>(
+        group.allocate(staged_bytes(staged_shape, false), Deadline(Seconds(30))));
     const auto own = static_cast<std::size_t>(group.rank());
     auto reads = std::make_shared<Reads>(memory->parts, fate);
     DeviceRegion region;

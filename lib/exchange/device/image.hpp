@@ -12,8 +12,12 @@ namespace fast::exchange {
 /// Offsets and lengths in bytes.
 class ImageLayout {
  public:
-  explicit ImageLayout(const PayloadShape& shape) : shape_(shape) {}
+  /// `weights_beside` as in Staging.
+  ImageLayout(const PayloadShape& shape, bool weights_beside) : shape_(shape) {
+    if (!weights_beside) shape_.weights_bytes = 0;
+  }
 
+  /// Of what the images have.
   const PayloadShape& shape() const { return shape_; }
   std::size_t part_bytes() const { return slot_count * image_bytes(); }
   std::size_t image_bytes() const {

@@ -15,8 +15,8 @@ class MappedPeers final : public Peers {
  public:
   MappedPeers(std::shared_ptr<Peers> host, const Staging& staging)
       : host_(std::move(host)),
-        images_(staging.shape),
-        weights_beside_(staging.weights_beside),
+        images_(staging.shape, staging.weights_beside),
+        has_weights_(staging.weights_beside || staging.shape.weights_bytes == 0),
         region_(staging.region),
         work_(staging.work->beside()) {}
 
@@ -49,17 +49,15 @@ class MappedPeers final : public Peers {
 
  private:
   /// What a neighbor's message is.
-  Snapshot on_device() const {
-    const bool is_weights = weights_beside_ || images_.shape().weights_bytes == 0;
-    return is_weights ? Snapshot::weights : Snapshot::message;
-  }
+  Snapshot on_device() const { return has_weights_ ? Snapshot::weights : Snapshot::message; }
   void read(int worker, const Piece& piece, std::span<std::byte> room) const {
     const PayloadShape& shape = images_.shape();
-    const std::size_t all = weights_beside_ ? shape.weights_bytes : shape.vector_bytes;
+    const bool beside = shape.weights_bytes > 0;
+    const std::size_t all = beside ? shape.weights_bytes : shape.vector_bytes;
     const std::size_t first = std::min(all, piece.offset);
     const std::byte* image = region_.parts[static_cast<std::size_t>(worker)] +
                              images_.image_offset(piece.sequence) +
-                             (weights_beside_ ? images_.weights_offset() : 0);
+                             (beside ? images_.weights_offset() : 0);
     const std::lock_guard lock(mutex_);
     work_->copy(room.data(), image + first, std::min(room.size(), all - first));
     work_->settle();
@@ -67,7 +65,7 @@ class MappedPeers final : public Peers {
 
   std::shared_ptr<Peers> host_;
   exchange::ImageLayout images_;
-  bool weights_beside_;
+  bool has_weights_;  ///< an image has
   DeviceRegion region_;
   mutable std::mutex mutex_;
   std::shared_ptr<DeviceWork> work_;

@@ -32,9 +32,9 @@ const std::byte* bytes_of(const std::uint64_t& value) {
 /// thread alone. `work` outlives it.
 class Transfers {
  public:
-  Transfers(const PayloadShape& shape, DeviceWork& work, DeviceRegion region,
+  Transfers(const ImageLayout& images, DeviceWork& work, DeviceRegion region,
             std::optional<StampedReads>& reads)
-      : images_(shape),
+      : images_(images),
         work_(work),
         copies_(work.beside()),
         pins_(work),
@@ -43,6 +43,7 @@ class Transfers {
 
   /// From this worker's image `from` to the host's slot `to`.
   void download(const MutablePayload& to, const Payload& from, bool with_weights) {
+    if (region_.everywhere && with_weights && from.weights == nullptr) return;  // they are there
     if (region_.everywhere) {
       const std::size_t bytes = host_shape(shape(), region_).weights_bytes;
       pins_.pin({to.weights, bytes});
@@ -50,8 +51,9 @@ class Transfers {
       return;
     }
     pins_.pin({to.data, shape().vectors_bytes()});
-    if (to.weights != nullptr) pins_.pin({to.weights, shape().weights_bytes});
     copy_vectors(to, from);
+    if (from.weights == nullptr) return;  // they are on the host, if there are any
+    pins_.pin({to.weights, shape().weights_bytes});
     if (with_weights) copies_->copy(to.weights, from.weights, shape().weights_bytes);
   }
 
@@ -144,13 +146,13 @@ class StagedExchange final : public Exchange {
  public:
   StagedExchange(std::unique_ptr<Exchange> host, Staging staging)
       : host_(std::move(host)),
-        images_(staging.shape),
+        images_(staging.shape, staging.weights_beside),
         exact_(staging.exact),
-        weights_beside_(staging.weights_beside),
+        weights_on_host_(staging.shape.weights_bytes > 0 && !staging.weights_beside),
         work_(std::move(staging.work)),
         region_(std::move(staging.region)),
         stop_(std::move(staging.stop)),
-        transfers_(staging.shape, *work_, region_, reads_) {
+        transfers_(images_, *work_, region_, reads_) {
     executor_->submit([this] { work_->begin_thread(); });
     if (region_.reads) reads_.emplace(region_.reads, *host_, images_, staging.deadline, stop_);
     if (!region_.parts.empty()) own_ = region_.parts[static_cast<std::size_t>(region_.rank)];
@@ -175,7 +177,9 @@ class StagedExchange final : public Exchange {
     executor_->run([this] { slot_ = host_->acquire(); });
     acquired_ = true;
     if (reads_) work_->copy(stamp(sequence_ + 1), bytes_of(no_stamp_), sizeof no_stamp_);
-    return images_.payload(image(sequence_ + 1), slot_.scalars);
+    MutablePayload next = images_.payload(image(sequence_ + 1), slot_.scalars);
+    if (weights_on_host_) next.weights = slot_.weights;
+    return next;
   }
 
   void publish(std::int64_t round, bool with_weights) override {
@@ -278,8 +282,7 @@ class StagedExchange final : public Exchange {
 
   /// Messages do, where all workers are mapped. Other publications are made for their weights.
   bool stays_on_device(std::int64_t round, bool with_weights) const {
-    const bool codes = images_.shape().weights_bytes > 0 && !weights_beside_;
-    return region_.mapped && (codes ? !with_weights : round >= 0);
+    return region_.mapped && (weights_on_host_ ? !with_weights : round >= 0);
   }
   /// On the executor's thread.
   void download(const MutablePayload& to, std::uint64_t sequence, bool with_weights) {
@@ -291,7 +294,7 @@ class StagedExchange final : public Exchange {
 
   std::unique_ptr<Exchange> host_;
   ImageLayout images_;
-  bool exact_, weights_beside_;  ///< see Staging
+  bool exact_, weights_on_host_;  ///< see Staging
   std::shared_ptr<DeviceWork> work_;
   DeviceRegion region_;
   std::stop_source stop_;  ///< of waits in host_
@@ -319,13 +322,15 @@ PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region) {
   return {cache_line_bytes, 1, shape.scalars + 1, weights};
 }
 
-std::size_t staged_bytes(const PayloadShape& shape) { return ImageLayout(shape).part_bytes(); }
+std::size_t staged_bytes(const PayloadShape& shape, bool weights_beside) {
+  return ImageLayout(shape, weights_beside).part_bytes();
+}
 
 std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, Staging staging) {
   const DeviceRegion& region = staging.region;
-  require(region.parts.empty() || region.part_bytes >= staged_bytes(staging.shape),
-          ErrorKind::internal, "staged_exchange: parts have {} bytes, {} are required",
-          region.part_bytes, staged_bytes(staging.shape));
+  const std::size_t wanted = staged_bytes(staging.shape, staging.weights_beside);
+  require(region.parts.empty() || region.part_bytes >= wanted, ErrorKind::internal,
+          "staged_exchange: parts have {} bytes, {} are required", region.part_bytes, wanted);
   return std::make_unique<StagedExchange>(std::move(host), std::move(staging));
 }
 

@@ -67,9 +67,11 @@ struct Staging {
   PayloadShape shape;
   std::shared_ptr<DeviceWork> work;
   DeviceRegion region{};
-  Seconds deadline{300};        ///< of a read from another host's device
-  bool exact = false;           ///< staleness 0
-  bool weights_beside = false;  ///< every publication has the weights beside its vectors
+  Seconds deadline{300};  ///< of a read from another host's device
+  bool exact = false;     ///< staleness 0
+  /// Every publication has the weights beside its vectors, on the device too. Else those that have
+  /// them, as that of a worker that finishes, have them in host memory alone.
+  bool weights_beside = false;
   std::stop_source stop{
       std::nostopstate};  ///< ends the waits of the host's exchange at destruction
 };
@@ -94,7 +96,8 @@ struct Staging {
 std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, Staging staging);
 /// The shape of the host's payloads, if vector 0 is the weights or the weights are beside it.
 PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region);
-std::size_t staged_bytes(const PayloadShape& shape);
+/// Of a worker's part of a region.
+std::size_t staged_bytes(const PayloadShape& shape, bool weights_beside);
 
 /// Peers whose weights are read where they are, for links whose workers are all mapped. `host` are
 /// those of the host's link.

@@ -45,14 +45,14 @@ int partner_of(int rank, const std::vector<int>& hosts) {
 
 class DeviceLink {
  public:
-  DeviceLink(const Group& group, const PayloadShape& shape, const ExchangeOptions& exchange,
+  DeviceLink(const Group& group, std::size_t part_bytes, const ExchangeOptions& exchange,
              Accelerator& accelerator)
       : group_(group),
         hosts_(group.hosts()),
         exchange_(exchange),
         accelerator_(accelerator),
         deadline_(exchange.deadline),
-        region_(accelerator.share(group, staged_bytes(shape), deadline_)) {}
+        region_(accelerator.share(group, part_bytes, deadline_)) {}
 
   DeviceRegion run(bool plain) {
     if (!shared()) return {};
@@ -201,7 +201,8 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, bool w
                   .exact = exchange.staleness == 0,
                   .weights_beside = weights_beside};
   if (std::ranges::count(devices, "device") == group.size()) {
-    staging.region = DeviceLink(group, shape, exchange, *accelerator).run(plain);
+    staging.region =
+        DeviceLink(group, staged_bytes(shape, weights_beside), exchange, *accelerator).run(plain);
   }
   staging.stop = std::stop_source();
   exchange.stop = staging.stop.get_token();
