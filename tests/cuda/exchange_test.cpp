@@ -61,7 +61,7 @@ class Side {
  private:
   static DeviceRegion region(const Group& group, bool everywhere) {
     auto shared = std::make_shared<Region>(
-        group.allocate(staged_bytes(rounds_shape, false), Deadline(Seconds(30))));
+        group.allocate(staged_bytes({.shape = rounds_shape}), Deadline(Seconds(30))));
     std::vector<std::string> why_not(shared->parts.size());
     return {group.rank(), shared->parts, std::move(why_not), shared->part_bytes,
             shared,       nullptr,       everywhere};

@@ -18,8 +18,8 @@ class GpuSide {
       : group_(group), stream_(device), work_(cuda::work_of(stream_, limit_)) {
     const EdgePlan plan = ring_plan(group.rank(), group.size());
     if (mapped) {
-      region_ =
-          cuda::share_memory(group, staged_bytes(rounds_shape, false), device, Deadline(limit_));
+      region_ = cuda::share_memory(group, staged_bytes({.shape = rounds_shape}), device,
+                                   Deadline(limit_));
       region_.everywhere = true;
     }
     Link link = group.open(host_shape(rounds_shape, region_), plan, rounds_options());

@@ -27,6 +27,7 @@ inline EdgePlan ring_plan(int rank, int workers) {
 inline ExchangeOptions rounds_options() {
   ExchangeOptions options;
   options.deadline = Seconds(30);
+  options.payloads = 2;
   return options;
 }
 

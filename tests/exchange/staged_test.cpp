@@ -83,7 +83,7 @@ Outcome meet(Fate fate) {
   Outcome outcome;
   local::run(2, [&](const Group& group) {
     const auto memory = std::make_shared<Region>(
-        group.allocate(staged_bytes(staged_shape, false), Deadline(Seconds(30))));
+        group.allocate(staged_bytes({.shape = staged_shape}), Deadline(Seconds(30))));
     const auto own = static_cast<std::size_t>(group.rank());
     auto reads = std::make_shared<Reads>(memory->parts, fate);
     DeviceRegion region;
@@ -95,11 +95,10 @@ Outcome meet(Fate fate) {
     region.reads = reads;
     region.everywhere = true;
     const int other = 1 - group.rank();
-    Link link = group.open(host_shape(staged_shape, region),
-                           [=](std::int64_t) {
-                             return RoundEdges{{other}, {other}};
-                           },
-                           {});
+    ExchangeOptions options;
+    options.payloads = 2;
+    const EdgePlan plan = [=](std::int64_t) { return RoundEdges{{other}, {other}}; };
+    Link link = group.open(host_shape(staged_shape, region), plan, options);
     link.peers->announce(WorkerStatus::running);
     link.exchange =
         staged_exchange(std::move(link.exchange), {.shape = staged_shape,

@@ -65,6 +65,9 @@ enum class RemotePathChoice { measured, pull, two_sided };
 struct ExchangeOptions {
   /// 0: exactly the same round; k: at most k rounds old; unbounded: never waits.
   std::int64_t staleness = 0;
+  /// At staleness 0, how many of a worker's latest payloads stay as they are: 3, or 2 where they
+  /// are apart from the slots, as in the memory of a device.
+  int payloads = 3;
   Seconds deadline{300};  ///< longest wait without progress of any worker
   /// A worker without a sign of life for this time is a suspect. None: automatic, from the measured
   /// gaps between each worker's signs of life; 1 s to 10 s, and suspect_after_at_first before that.

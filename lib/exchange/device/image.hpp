@@ -1,10 +1,11 @@
-// How payloads lie in a device's memory: three images, one per slot. An image has vectors, the
-// weights beside them, and the number of its publication.
+// How payloads lie in a device's memory: two or three images. An image has vectors, the weights
+// beside them, and the number of its publication.
 #pragma once
 
 #include <fast/core/memory.hpp>
 #include <fast/exchange/exchange.hpp>
 
+#include "exchange/device/staged.hpp"
 #include "exchange/shared/slot_board.hpp"
 
 namespace fast::exchange {
@@ -12,19 +13,21 @@ namespace fast::exchange {
 /// Offsets and lengths in bytes.
 class ImageLayout {
  public:
-  /// `weights_beside` as in Staging.
-  ImageLayout(const PayloadShape& shape, bool weights_beside) : shape_(shape) {
-    if (!weights_beside) shape_.weights_bytes = 0;
+  explicit ImageLayout(const Staging& staging)
+      : shape_(staging.shape), count_(staging.exact ? 2 : slot_count) {
+    if (!staging.weights_beside) shape_.weights_bytes = 0;
   }
 
   /// Of what the images have.
   const PayloadShape& shape() const { return shape_; }
-  std::size_t part_bytes() const { return slot_count * image_bytes(); }
+  /// How many of the latest publications stay.
+  std::uint64_t count() const { return count_; }
+  std::size_t part_bytes() const { return count_ * image_bytes(); }
   std::size_t image_bytes() const {
     return round_up(stamp_offset() + sizeof(std::uint64_t), page_bytes);
   }
   std::size_t image_offset(std::uint64_t sequence) const {
-    return sequence % slot_count * image_bytes();
+    return sequence % count_ * image_bytes();
   }
   std::size_t weights_offset() const {
     return static_cast<std::size_t>(shape_.vectors) * shape_.stride_bytes();
@@ -42,6 +45,7 @@ class ImageLayout {
 
  private:
   PayloadShape shape_;
+  std::uint64_t count_;
 };
 
 }  // namespace fast::exchange

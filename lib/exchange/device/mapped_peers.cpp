@@ -8,14 +8,14 @@
 namespace fast {
 namespace {
 
-constexpr int attempts = 3;
+constexpr int attempts = 8;  ///< a worker at staleness 0 soon waits for the one that reads
 
 /// Looks for weights in host memory first: those of workers that have finished are there.
 class MappedPeers final : public Peers {
  public:
   MappedPeers(std::shared_ptr<Peers> host, const Staging& staging)
       : host_(std::move(host)),
-        images_(staging.shape, staging.weights_beside),
+        images_(staging),
         has_weights_(staging.weights_beside || staging.shape.weights_bytes == 0),
         region_(staging.region),
         work_(staging.work->beside()) {}
@@ -37,8 +37,9 @@ class MappedPeers final : public Peers {
         if (host_->is_suspect(worker)) return Snapshot::none;  // its memory may be gone
         read(worker, found, room);
       }
-      // The next publication but two is written to the same image.
-      if (!is_on_device || host_->peer(worker).sequence <= found.sequence + 1) {
+      // The publication that is written to the same image begins when the one before it is there.
+      const std::uint64_t last = found.sequence + images_.count() - 2;
+      if (!is_on_device || host_->peer(worker).sequence <= last) {
         piece = found;
         return is_on_device ? on_device() : on_host;
       }

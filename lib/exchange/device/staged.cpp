@@ -146,7 +146,7 @@ class StagedExchange final : public Exchange {
  public:
   StagedExchange(std::unique_ptr<Exchange> host, Staging staging)
       : host_(std::move(host)),
-        images_(staging.shape, staging.weights_beside),
+        images_(staging),
         exact_(staging.exact),
         weights_on_host_(staging.shape.weights_bytes > 0 && !staging.weights_beside),
         work_(std::move(staging.work)),
@@ -322,13 +322,11 @@ PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region) {
   return {cache_line_bytes, 1, shape.scalars + 1, weights};
 }
 
-std::size_t staged_bytes(const PayloadShape& shape, bool weights_beside) {
-  return ImageLayout(shape, weights_beside).part_bytes();
-}
+std::size_t staged_bytes(const Staging& staging) { return ImageLayout(staging).part_bytes(); }
 
 std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, Staging staging) {
   const DeviceRegion& region = staging.region;
-  const std::size_t wanted = staged_bytes(staging.shape, staging.weights_beside);
+  const std::size_t wanted = staged_bytes(staging);
   require(region.parts.empty() || region.part_bytes >= wanted, ErrorKind::internal,
           "staged_exchange: parts have {} bytes, {} are required", region.part_bytes, wanted);
   return std::make_unique<StagedExchange>(std::move(host), std::move(staging));

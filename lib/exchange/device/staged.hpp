@@ -65,7 +65,7 @@ struct DeviceRegion {
 /// A worker's payloads, its device, and the device memory that others can read.
 struct Staging {
   PayloadShape shape;
-  std::shared_ptr<DeviceWork> work;
+  std::shared_ptr<DeviceWork> work{};
   DeviceRegion region{};
   Seconds deadline{300};  ///< of a read from another host's device
   bool exact = false;     ///< staleness 0
@@ -77,7 +77,7 @@ struct Staging {
 };
 
 /// An exchange of device payloads over `host`, an exchange in host memory, which was opened with
-/// host_shape().
+/// host_shape(), and at staleness 0 with ExchangeOptions::payloads 2.
 ///
 /// - A publication is downloaded from the device, and the sources' payloads are uploaded. Both go
 ///   through pinned memory if slots have a page or more.
@@ -96,8 +96,8 @@ struct Staging {
 std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, Staging staging);
 /// The shape of the host's payloads, if vector 0 is the weights or the weights are beside it.
 PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region);
-/// Of a worker's part of a region.
-std::size_t staged_bytes(const PayloadShape& shape, bool weights_beside);
+/// Of a worker's part of a region, without regard to Staging::region.
+std::size_t staged_bytes(const Staging& staging);
 
 /// Peers whose weights are read where they are, for links whose workers are all mapped. `host` are
 /// those of the host's link.

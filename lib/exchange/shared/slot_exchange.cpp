@@ -31,6 +31,7 @@ SlotExchange::SlotExchange(const std::shared_ptr<Heartbeat>& heartbeat, EdgePlan
       plan_(std::move(plan)),
       waiter_(heartbeat, options),
       staleness_(options.staleness),
+      payloads_(static_cast<std::uint64_t>(options.payloads)),
       last_read_(static_cast<std::size_t>(board_->workers())),
       absent_(static_cast<std::size_t>(board_->workers())) {}
 
@@ -48,7 +49,10 @@ void SlotExchange::wait_for_readers(const Rounds& rounds) {
 MutablePayload SlotExchange::acquire() {
   const std::uint64_t next = sequence_ + 1;
   if (!acquired_) {
-    if (exact()) wait_for_readers(rounds_[next % slot_count]);
+    if (exact() && next > payloads_) {
+      wait_for_readers(rounds_[(next - payloads_) % slot_count]);
+      if (payloads_ < slot_count) begin_writing(board_->round(rank_, next - payloads_));
+    }
     begin_writing(board_->round(rank_, next));
     acquired_ = true;
   }

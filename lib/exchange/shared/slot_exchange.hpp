@@ -71,6 +71,7 @@ class SlotExchange final : public Exchange {
   EdgePlan plan_;
   PeerWaiter waiter_;
   std::int64_t staleness_;
+  std::uint64_t payloads_;  ///< see ExchangeOptions
 
   std::uint64_t sequence_ = 0;
   bool acquired_ = false;

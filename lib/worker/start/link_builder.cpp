@@ -201,11 +201,11 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, bool w
                   .exact = exchange.staleness == 0,
                   .weights_beside = weights_beside};
   if (std::ranges::count(devices, "device") == group.size()) {
-    staging.region =
-        DeviceLink(group, staged_bytes(shape, weights_beside), exchange, *accelerator).run(plain);
+    staging.region = DeviceLink(group, staged_bytes(staging), exchange, *accelerator).run(plain);
   }
   staging.stop = std::stop_source();
   exchange.stop = staging.stop.get_token();
+  exchange.payloads = 2;
   Link link = group.open(host_shape(shape, staging.region), std::move(plan), exchange);
   if (staging.region.mapped) link.peers = mapped_peers(std::move(link.peers), staging);
   link.exchange = staged_exchange(std::move(link.exchange), std::move(staging));
