@@ -20,7 +20,7 @@ from .worker import Worker
 
 TIMEOUT_S = 1800.0  # as torch.distributed
 ROUND_BITS = 40  # of a word of the board; the others number the meeting
-PART_BYTES = 4 << 20  # of a model, that all workers exchange at once
+PART_VALUES = 1 << 19  # of a model, that all workers reduce at once
 
 
 _meetings = itertools.count(1)  # of all loops, equally many on all ranks
@@ -72,31 +72,29 @@ def gather_means(tensors: list[Any], timeout_s: float = TIMEOUT_S) -> list[Any]:
     64 bits, and the same on all workers."""
     import torch
 
+    meet("the mean of all workers", b"", timeout_s)
     means = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in tensors]
+    all_reduce = _core.Means(runtime.apart(), PART_VALUES, timeout_s)
     for part in _parts([mean.view(-1) for mean in means]):
-        own = b"".join(piece.cpu().view(torch.uint8).numpy().tobytes() for piece in part)
-        everyone = [bytearray(one) for one in meet("the mean of all workers", own, timeout_s)]
-        first = 0
-        for piece in part:
-            of_all = [torch.frombuffer(one, dtype=piece.dtype, count=piece.numel(), offset=first) for one in everyone]
-            piece.copy_(sum(one.double() for one in of_all) / len(of_all))
-            first += piece.numel() * piece.element_size()
+        values = torch.cat([piece.double() for piece in part]).cpu()
+        all_reduce.average(values.data_ptr(), values.numel())
+        for piece, mean in zip(part, values.to(part[0].device).split([piece.numel() for piece in part])):
+            piece.copy_(mean)
     return means
 
 
 def _parts(vectors: list[Any]) -> Iterator[list[Any]]:
-    """Pieces of them in turn, together of PART_BYTES at most."""
+    """Pieces of them in turn, together of PART_VALUES at most."""
     part: list[Any] = []
-    room = PART_BYTES
+    room = PART_VALUES
     for vector in vectors:
-        for piece in vector.split(PART_BYTES // vector.element_size()):
-            size = piece.numel() * piece.element_size()
-            if size > room:
+        for piece in vector.split(PART_VALUES):
+            if piece.numel() > room or (part and piece.device != part[0].device):
                 yield part
-                part, room = [], PART_BYTES
-            if size > 0:
+                part, room = [], PART_VALUES
+            if piece.numel() > 0:
                 part.append(piece)
-                room -= size
+                room -= piece.numel()
     if part:
         yield part
 

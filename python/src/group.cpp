@@ -8,6 +8,7 @@
 #include <exception>
 #include <fast/core/deadline.hpp>
 #include <fast/exchange/local.hpp>
+#include <fast/exchange/reducer.hpp>
 #include <fast/exchange/spares.hpp>
 #include <fast/mpi/environment.hpp>
 #include <memory>
@@ -96,6 +97,25 @@ nb::list all_gather(const Group& group, const nb::bytes& own, double deadline_s)
   return parts;
 }
 
+/// An all-reduce that stays open.
+class Means {
+ public:
+  Means(Group group, std::size_t count, double deadline_s)
+      : group_(std::move(group)), reducer_(call_on(group_, [&] {
+          ExchangeOptions options;
+          options.deadline = Seconds(deadline_s);
+          return group_.open_reducer(count * sizeof(double), options);
+        })) {}
+  void average(std::size_t address, std::size_t count) {
+    call_on(group_,
+            [&] { reducer_->average(std::span(reinterpret_cast<double*>(address), count)); });
+  }
+
+ private:
+  Group group_;
+  std::unique_ptr<Reducer> reducer_;
+};
+
 void barrier(const Group& group, double deadline_s) {
   call_on(group, [&] { group.barrier(Deadline(Seconds(deadline_s)), "Group.barrier"); });
 }
@@ -116,6 +136,12 @@ Group make_spares(const Group& everyone, int spares, double deadline_s) {
 }  // namespace
 
 void bind_group(nb::module_& module) {
+  nb::class_<Means>(module, "Means", "An all-reduce of a group's workers.")
+      .def(nb::init<Group, std::size_t, double>(), nb::arg("group"), nb::arg("count"),
+           nb::arg("deadline_s") = 300.0, "Collective. Of up to `count` values at a time.")
+      .def("average", &Means::average, nb::arg("address"), nb::arg("count"),
+           "Collective. The values of 64 bits at the address, in host memory, become the mean of "
+           "all workers' ones, the same everywhere.");
   nb::class_<Group>(module, "Group", "The workers of a run: ranks of MPI, or threads.")
       .def_prop_ro("rank", &Group::rank, "The number of this worker.")
       .def_prop_ro("size", &Group::size, "How many workers there are.")

@@ -108,7 +108,7 @@ def test_the_mean_is_that_of_the_models_whatever_the_rule_publishes(algorithm):
 
 
 def test_the_mean_of_large_and_of_empty_tensors_of_several_types(monkeypatch):
-    monkeypatch.setattr(loops, "PART_BYTES", 64)
+    monkeypatch.setattr(loops, "PART_VALUES", 8)
     own = [torch.arange(50, dtype=torch.float32).reshape(5, 10).t() * (fast.rank() + 1), torch.zeros(0, 3),
            torch.tensor(fast.rank(), dtype=torch.float64), torch.full((70,), fast.rank() + 1, dtype=torch.bfloat16)]
     means = loops.gather_means(own)
