@@ -412,6 +412,8 @@ WorkerStats Worker::stats() const {
   WorkerStats stats = impl_->progress.stats;
   stats.model_bytes_read = impl_->reader.bytes_read();
   stats.lazy_weights = impl_->plan->has_lazy_weights();
+  if (const auto& accelerator = impl_->setting.options.accelerator)
+    stats.device_bytes = static_cast<double>(accelerator->work()->held());
   return stats;
 }
 const ParameterLayout& Worker::layout() const { return worker::needed(impl_).mixer->layout(); }

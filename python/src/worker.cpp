@@ -252,6 +252,8 @@ void bind_stats(nb::module_& module) {
       .def_ro("messages_sent", &WorkerStats::messages_sent, "Publications times readers.")
       .def_ro("messages_held", &WorkerStats::messages_held)
       .def_ro("bytes_sent", &WorkerStats::bytes_sent, "Payload bytes times readers.")
+      .def_ro("device_bytes", &WorkerStats::device_bytes,
+              "Memory of the GPU that the worker holds beside the model.")
       .def_ro("lazy_weights", &WorkerStats::lazy_weights,
               "The mixing weights are (I+W)/2, as an option or the algorithm asks for.")
       .def_ro("mean_drift_weight", &WorkerStats::mean_drift_weight,

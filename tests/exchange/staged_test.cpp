@@ -24,7 +24,7 @@ std::atomic<int> copies_of_begun_threads = 0, copies_of_others = 0;
 class PlainWork final : public DeviceWork {
  public:
   explicit PlainWork(bool is_beside = false) : is_beside_(is_beside) {}
-  std::shared_ptr<std::byte> allocate(std::size_t size_bytes) override {
+  std::shared_ptr<std::byte> make_memory(std::size_t size_bytes) override {
     auto buffer = std::make_shared<AlignedBuffer>(size_bytes);
     return {buffer, buffer->data()};
   }

@@ -182,7 +182,7 @@ class HostDeviceWork final : public DeviceWork {
   explicit HostDeviceWork(std::shared_ptr<HostDevice> device)
       : device_(std::move(device)), queue_(device_->open_queue()) {}
 
-  std::shared_ptr<std::byte> allocate(std::size_t size_bytes) override {
+  std::shared_ptr<std::byte> make_memory(std::size_t size_bytes) override {
     return {device_, device_->allocate(size_bytes)};
   }
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {

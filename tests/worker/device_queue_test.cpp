@@ -354,16 +354,21 @@ TEST_CASE("what a worker takes of a device's memory") {
   // Beside the program's three tensors, and tables of some hundred bytes; in images of messages.
   const auto images = [](const DeviceSetting& setting, const Sharing& sharing) {
     const std::size_t element = setting.codec == "bf16" ? 2 : 4;
-    const exchange::ImageLayout image({.shape = {queued_bytes(element), 1, 0}});
+    const exchange::ImageLayout image(
+        {.shape = {queued_bytes(element), 1, 0}, .exact = setting.staleness == 0});
     std::size_t taken = 0;
     local::run(2, [&](const Group& group) {
       const auto device = std::make_shared<HostAccelerator>(sharing);
       QueuedModel model(group.rank(), device);
-      const std::size_t before = device->simulated().used();
+      const std::size_t before = device->simulated().used(), of_model = device->work()->held();
       {
         Worker worker(group, device_topology(setting.algorithm, 2), model.views(),
                       device_options(setting, device, {}));
         for (int round = 0; round < 3; ++round) worker.step([] {});
+        const std::size_t held =
+            device->simulated().used() - before + (sharing.on_host ? image.part_bytes() : 0);
+        expect(std::abs(worker.stats().device_bytes - static_cast<double>(of_model + held)) < 2000,
+               "a worker tells of the memory that it holds");
       }
       if (group.rank() == 0) taken = device->simulated().used() - before;
     });

@@ -242,7 +242,7 @@ class StreamWork final : public DeviceWork, public std::enable_shared_from_this<
         deadline_(deadline),
         marks_(StreamMarks::make(stream_)) {}
 
-  std::shared_ptr<std::byte> allocate(std::size_t size_bytes) override {
+  std::shared_ptr<std::byte> make_memory(std::size_t size_bytes) override {
     auto buffer = std::make_shared<DeviceBuffer>(size_bytes, stream_.device());
     return {buffer, buffer->data()};
   }

@@ -316,6 +316,13 @@ class StagedExchange final : public Exchange {
 
 }  // namespace
 
+std::shared_ptr<std::byte> DeviceWork::allocate(std::size_t size_bytes) {
+  const auto memory = make_memory(size_bytes);
+  *held_ += size_bytes;
+  return {memory.get(),
+          [memory, held = held_, size_bytes](std::byte* /*first*/) { *held -= size_bytes; }};
+}
+
 PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region) {
   if (!region.everywhere) return shape;
   const std::size_t weights = shape.weights_bytes > 0 ? shape.weights_bytes : shape.vector_bytes;

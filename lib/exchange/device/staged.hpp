@@ -3,6 +3,7 @@
 
 #include <fast/exchange/exchange.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -20,7 +21,11 @@ class DeviceWork {
  public:
   virtual ~DeviceWork() = default;
   /// Zeroed memory that both sides of copy() may be in.
-  virtual std::shared_ptr<std::byte> allocate(std::size_t size_bytes) = 0;
+  std::shared_ptr<std::byte> allocate(std::size_t size_bytes);
+  /// Memory that was shared by other means, for held().
+  void hold(std::size_t size_bytes) { *held_ += size_bytes; }
+  /// Bytes of the device that are allocated here and not released.
+  std::size_t held() const { return *held_; }
   /// Enqueues a copy, from or to host memory too.
   virtual void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) = 0;
   /// Pins host memory, so that copies from and to it run at full speed, until the result is
@@ -36,6 +41,12 @@ class DeviceWork {
   /// Called first on a thread of the library's own. What this thread does then leaves alone what
   /// the program captures on its threads, as a graph of CUDA.
   virtual void begin_thread() {}
+
+ protected:
+  virtual std::shared_ptr<std::byte> make_memory(std::size_t size_bytes) = 0;
+
+ private:
+  std::shared_ptr<std::atomic<std::size_t>> held_ = std::make_shared<std::atomic<std::size_t>>(0);
 };
 
 /// Reads of the parts of workers of other hosts.

@@ -202,6 +202,7 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, bool w
                   .weights_beside = weights_beside};
   if (std::ranges::count(devices, "device") == group.size()) {
     staging.region = DeviceLink(group, staged_bytes(staging), exchange, *accelerator).run(plain);
+    accelerator->work()->hold(staging.region.part_bytes);
   }
   staging.stop = std::stop_source();
   exchange.stop = staging.stop.get_token();
@@ -250,8 +251,20 @@ std::optional<WorkerParts> LinkBuilder::make() {
   ready.shape = waits ? shape_of(*make_mixer(agreed_.layout, options_, 0), options_)
                       : shape_of(*ready.mixer, options_);
   ready.link = open(ready.shape);
+  log_memory();
   if (!waits) return ready;
   return wait(std::move(ready));
+}
+
+/// Neighbors that are not mapped take more, from the first round on.
+void LinkBuilder::log_memory() const {
+  if (!options_.accelerator || !options_.log || group_.rank() != 0) return;
+  const auto held = static_cast<double>(options_.accelerator->work()->held());
+  const auto model = static_cast<double>(agreed_.layout.size_bytes());
+  options_.log(LogLevel::info,
+               fmt::format("worker 0: the exchange holds {:.1f} MB of the device, {:.1f} times the "
+                           "model of {:.1f} MB",
+                           held / 1e6, held / model, model / 1e6));
 }
 
 std::optional<WorkerParts> LinkBuilder::make_again(Link link) {

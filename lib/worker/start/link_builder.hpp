@@ -114,6 +114,7 @@ class LinkBuilder {
   int seat(const WorkerParts& ready) const;
   ResolvedTopology wired() const;
   Link open(const PayloadShape& shape);
+  void log_memory() const;
   std::optional<WorkerParts> wait(WorkerParts ready);
 
   const Group& group_;
