@@ -2,10 +2,13 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <fast/core/memory.hpp>
 #include <thread>
+#include <vector>
 
 #include "exchange/pair.hpp"
 #include "exchange/shared/seqlock.hpp"
@@ -131,6 +134,59 @@ TEST_CASE("at staleness 0 a writer waits for its reader and the reader gets exac
   }
   writing.join();
   CHECK(wrong == 0);
+}
+
+namespace {
+
+/// Two payloads of a writer, which are apart from the slots.
+ExchangeOptions two_payloads() {
+  ExchangeOptions options = staleness(0);
+  options.payloads = 2;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("at staleness 0 a writer with two payloads keeps each until its reader has it") {
+  constexpr std::size_t bytes = 1 << 12;
+  const Pair pair(64);
+  const SlotPeers writer_peers(pair.heartbeat(Pair::writer_rank));
+  const SlotPeers reader_peers(pair.heartbeat(Pair::reader_rank));
+  std::array<std::vector<std::byte>, 2> payloads;
+  for (auto& payload : payloads) payload.resize(bytes);
+  std::thread writing([&] {
+    SlotExchange writer = pair.end(Pair::writer_rank, two_payloads());
+    for (std::int64_t round = 0; round < 200; ++round) {
+      writer.acquire();
+      std::ranges::fill(payloads[(writer.sequence() + 1) % 2], static_cast<std::byte>(round));
+      writer.publish(round);
+    }
+  });
+  SlotExchange reader = pair.end(Pair::reader_rank, two_payloads());
+  int wrong = 0;
+  for (std::int64_t round = 0; round < 200; ++round) {
+    const Arrival arrival = reader.fetch(round).front();
+    const auto& payload = payloads[arrival.sequence % 2];
+    if (round % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (std::ranges::count(payload, static_cast<std::byte>(round)) != bytes) ++wrong;
+    if (!reader.is_intact(arrival)) ++wrong;
+    reader.complete(round + 1);
+  }
+  writing.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a writer with two payloads that gives its reader up is caught") {
+  const Pair pair(64);
+  ExchangeOptions impatient = two_payloads();
+  impatient.suspect_after = Seconds(0.2);
+  SlotExchange writer = pair.end(Pair::writer_rank, impatient);
+  SlotExchange reader = pair.end(Pair::reader_rank, two_payloads());
+  for (int round = 0; round < 2; ++round) write(writer, round, 64);
+  const Arrival arrival = reader.fetch(0).front();
+  CHECK(reader.is_intact(arrival));
+  writer.acquire();  // the third payload takes the place of the first
+  CHECK_FALSE(reader.is_intact(arrival));
 }
 
 TEST_CASE("a deadline names worker, peer, operation, round and time") {
