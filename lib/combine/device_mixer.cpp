@@ -30,7 +30,7 @@ DeviceMixer::DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algo
     work_.sent[k] = keep(fmt::format("mixer.sent.{}", k), widened);
   if (has_halves()) work_.remainder = keep("mixer.remainder", model);
   looks_ = accelerator_->work()->allocate(2 * sizeof(Looks));
-  seen_is_pinned_ = accelerator_->work()->pin({seen_.data(), seen_.size_bytes()});
+  seen_ = accelerator_->work()->allocate_on_host(sizeof(Looks));
   make_tables();
 }
 
@@ -93,25 +93,26 @@ void DeviceMixer::look(Looks* looks) const {
 }
 
 bool DeviceMixer::has_finite_weights() const {
-  Looks found{}, *const by_host = guards() + 1;
-  look(by_host);
-  memory_->copy(reinterpret_cast<std::byte*>(&found), reinterpret_cast<std::byte*>(by_host),
-                sizeof found);
+  look(host_looks());
+  Looks found{};
+  auto* const to = reinterpret_cast<std::byte*>(&found);
+  memory_->copy(to, reinterpret_cast<const std::byte*>(host_looks()), sizeof found);
   memory_->settle();
   return found.last != look_;
 }
 
-/// Only messages that are the weights as they are can be taken back.
+/// Only messages that are the weights as they are can be taken back. The first one may have been
+/// made of anything.
 bool DeviceMixer::guard(const Payload& own) {
   const bool plain = coded_.kind() == codec::Kind::identity && !traits().messages.weights_apart;
-  if (!plain || has_halves()) return false;
-  look(guards());
-  guards_by_ = own.data;
+  if (!plain || has_halves() || !std::exchange(is_trusted_, true)) return false;
+  look(guard_looks());
+  guard_ = {own.data, look_};
   return true;
 }
 
 std::uint32_t DeviceMixer::bad_looks() const {
-  return std::atomic_ref(reinterpret_cast<Looks*>(seen_.data())->count).load();
+  return std::atomic_ref(reinterpret_cast<Looks*>(seen_.get())->count).load();
 }
 
 std::vector<TensorView> DeviceMixer::state() {
@@ -140,20 +141,22 @@ void DeviceMixer::run(const Pass& pass) {
   require(
       pass.kind != Pass::Kind::gather, ErrorKind::internal,
       "DeviceMixer: a sweep that gathers; messages on devices do not change while they are read");
-  const bool guards = pass.kind == Pass::Kind::publish || pass.kind == Pass::Kind::combine;
-  const std::byte* const own = std::exchange(guards_by_, nullptr);
+  if (starts) is_trusted_ = false;
+  const bool restores =
+      guard_ && (pass.kind == Pass::Kind::publish || pass.kind == Pass::Kind::combine);
   for (const Runs& runs : runs_) {
     ElementWork work = work_for(pass, runs);
-    if (guards && own != nullptr) restore(work, own);
+    if (restores) restore(work);
     if (work.table.count > 0) accelerator_->run(work);
   }
-  if (own != nullptr) memory_->copy(seen_.data(), looks_.get(), sizeof(Looks));
+  if (restores) memory_->copy(seen_.get(), looks_.get(), sizeof(Looks));
+  if (restores || starts) guard_.reset();
 }
 
-void DeviceMixer::restore(ElementWork& work, const std::byte* own) const {
-  work.own = own;
-  work.restores_after = guards();
-  work.number = look_;
+void DeviceMixer::restore(ElementWork& work) const {
+  work.own = guard_->own;
+  work.restores_after = guard_looks();
+  work.number = guard_->look;
 }
 
 ElementWork DeviceMixer::work_for(const Pass& pass, const Runs& runs) const {

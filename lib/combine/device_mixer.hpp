@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fast/core/memory.hpp>
+#include <optional>
 
 #include "combine/accelerator.hpp"
 #include "combine/element_work.hpp"
@@ -48,21 +49,26 @@ class DeviceMixer final : public Mixer {
   Runs make_table(DType type, DType slot, const std::vector<const codec::Piece*>& pieces) const;
   void run(const Pass& pass) override;
   ElementWork work_for(const Pass& pass, const Runs& runs) const;
-  void restore(ElementWork& work, const std::byte* own) const;
+  void look(Looks* looks) const;
+  void restore(ElementWork& work) const;
   void add_pulls(ElementWork& work, const Pass& pass) const;
   void add_publication(ElementWork& work, const Pass& pass) const;
   std::byte* keep(std::string name, std::size_t size_bytes);
+  Looks* guard_looks() const { return reinterpret_cast<Looks*>(looks_.get()); }
+  Looks* host_looks() const { return guard_looks() + 1; }
 
   std::shared_ptr<Accelerator> accelerator_;
   std::vector<Runs> runs_;
-  void look(Looks* looks) const;
-  Looks* guards() const { return reinterpret_cast<Looks*>(looks_.get()); }
-
-  Memory looks_;                       ///< Looks
-  mutable std::uint32_t look_ = 0;     ///< the latest one's number
-  AlignedBuffer seen_{sizeof(Looks)};  ///< the device copies `looks_` there
-  std::shared_ptr<void> seen_is_pinned_;
-  const std::byte* guards_by_ = nullptr;  ///< after guard(): the own publication
+  Memory looks_;                    ///< those of guard() and those of has_finite_weights()
+  mutable std::uint32_t look_ = 0;  ///< the latest one's number
+  Memory seen_;                     ///< on the host: the device copies the former there
+  /// After guard(), for the next sweep.
+  struct Guard {
+    const std::byte* own;
+    std::uint32_t look;
+  };
+  std::optional<Guard> guard_;
+  bool is_trusted_ = false;  ///< the host has looked at weights since the rule began
   /// Memory that is kept between rounds, and its image on the host, for checkpoints.
   struct Kept {
     std::string name;

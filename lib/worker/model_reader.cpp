@@ -11,6 +11,11 @@
 
 namespace fast::worker {
 
+namespace {
+/// Before the model is read as a whole, worker by worker.
+constexpr int attempts_by_block = 3;
+}  // namespace
+
 std::size_t element_count(const ParameterLayout& layout) {
   std::size_t count = 0;
   for (const Segment& segment : layout.segments()) count += segment.element_count;
@@ -205,9 +210,9 @@ int ModelReader::visit_all(const std::vector<int>& workers, ReplicaSums::Wanted 
                            const Visit& visit) const {
   const ParameterLayout& layout = mixer_->layout();
   exchange_->flush();
-  if (holds_weights()) {
+  const auto blocks = blocks_of(layout, 0, element_count(layout), block_elements_);
+  for (int attempt = 0; attempt < attempts_by_block && holds_weights(); ++attempt) {
     std::vector<int> readable = workers;
-    const auto blocks = blocks_of(layout, 0, element_count(layout), block_elements_);
     if (const auto seen = visit_blocks(readable, blocks, wanted, visit)) return at_least_one(*seen);
   }
   return at_least_one(visit_whole(workers, wanted, visit));

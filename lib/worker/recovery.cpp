@@ -180,17 +180,18 @@ bool Recovery::note_restored() {
   return any;
 }
 
-/// A device that has taken back its publication may have to again: then the host looks, too.
-bool Recovery::heals_on_device() {
+/// False: the host has to look, also if a device has taken back its publication and may have to
+/// again.
+bool Recovery::is_left_to_device() {
   const Progress& progress = worker_.progress;
-  const bool sweeps = worker_.setting.combines_in(progress.stats.rounds) &&
-                      reads_neighbors(worker_.setting.traits, progress.combinations);
-  return !note_restored() && sweeps && worker_.mixer.guard(worker_.exchange.published());
+  if (note_restored() || !worker_.setting.combines_in(progress.stats.rounds)) return false;
+  if (!reads_neighbors(worker_.setting.traits, progress.combinations)) return false;
+  return worker_.mixer.guard(worker_.exchange.published());
 }
 
 void Recovery::heal() {
   const bool bad_loss = std::exchange(bad_loss_, false);
-  if (!bad_loss && (heals_on_device() || worker_.mixer.has_finite_weights())) return;
+  if (!bad_loss && (is_left_to_device() || worker_.mixer.has_finite_weights())) return;
   const ParameterLayout& layout = worker_.mixer.layout();
   const AlignedBuffer packed(layout.size_bytes());
   const bool has_own =

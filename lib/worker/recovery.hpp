@@ -47,7 +47,7 @@ class Recovery {
 
  private:
   void report_healed();
-  bool heals_on_device();
+  bool is_left_to_device();
   bool adopt_neighbors(std::int64_t least_progress);
   bool adopt(const std::vector<int>& sources);
   std::vector<int> adopt_for(int seat);

@@ -460,6 +460,7 @@ void Worker::leave() {
   if (!worker::is_active(impl_)) return;
   if (const auto& site = impl_->setting.options.site) site->finish();
   impl_->participation.leave();
+  impl_->recovery.note_restored();
 }
 void Worker::await_finish() {
   finish();

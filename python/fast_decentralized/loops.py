@@ -68,17 +68,17 @@ def gather(value: Any, timeout_s: float = TIMEOUT_S, where: str = "gather") -> l
 
 
 def gather_means(tensors: list[Any], timeout_s: float = TIMEOUT_S) -> list[Any]:
-    """Collective. New tensors with the means of all workers' ones, which have the same shapes everywhere. Sums are of
-    64 bits, and the same on all workers."""
+    """Collective. New tensors with the means of all workers' ones, of floating types, which have the same shapes
+    everywhere. Sums are of 64 bits, and the same on all workers."""
     import torch
 
     meet("the mean of all workers", b"", timeout_s)
     means = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in tensors]
     all_reduce = _core.Means(runtime.apart(), PART_VALUES, timeout_s)
     for part in _parts([mean.view(-1) for mean in means]):
-        values = torch.cat([piece.double() for piece in part]).cpu()
+        values = torch.cat([piece.cpu().double() for piece in part])
         all_reduce.average(values.data_ptr(), values.numel())
-        for piece, mean in zip(part, values.to(part[0].device).split([piece.numel() for piece in part])):
+        for piece, mean in zip(part, values.split([piece.numel() for piece in part])):
             piece.copy_(mean)
     return means
 
@@ -89,7 +89,7 @@ def _parts(vectors: list[Any]) -> Iterator[list[Any]]:
     room = PART_VALUES
     for vector in vectors:
         for piece in vector.split(PART_VALUES):
-            if piece.numel() > room or (part and piece.device != part[0].device):
+            if piece.numel() > room:
                 yield part
                 part, room = [], PART_VALUES
             if piece.numel() > 0:

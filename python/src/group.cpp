@@ -104,6 +104,7 @@ class Means {
       : group_(std::move(group)), reducer_(call_on(group_, [&] {
           ExchangeOptions options;
           options.deadline = Seconds(deadline_s);
+          options.suspect_after = options.deadline;  // all wait for one that is stopped
           return group_.open_reducer(count * sizeof(double), options);
         })) {}
   void average(std::size_t address, std::size_t count) {

@@ -28,6 +28,9 @@ class PlainWork final : public DeviceWork {
     auto buffer = std::make_shared<AlignedBuffer>(size_bytes);
     return {buffer, buffer->data()};
   }
+  std::shared_ptr<std::byte> allocate_on_host(std::size_t size_bytes) override {
+    return make_memory(size_bytes);
+  }
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
     std::memcpy(to, from, size_bytes);
     if (is_beside_) ++(has_begun ? copies_of_begun_threads : copies_of_others);

@@ -185,6 +185,11 @@ class HostDeviceWork final : public DeviceWork {
   std::shared_ptr<std::byte> make_memory(std::size_t size_bytes) override {
     return {device_, device_->allocate(size_bytes)};
   }
+  std::shared_ptr<std::byte> allocate_on_host(std::size_t size_bytes) override {
+    auto buffer = std::make_shared<AlignedBuffer>(size_bytes);
+    std::memset(buffer->data(), 0, size_bytes);
+    return {buffer, buffer->data()};
+  }
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
     device_->copy(queue_, to, from, size_bytes);
   }

@@ -214,9 +214,10 @@ TEST_CASE("what a round asks of a device") {
   check({"atc", atc, mapped}, C{.launches = 2, .waits_beside = 2, .orders = 2});
   // Buffers, which stay f32, are a launch of their own.
   check({"awc, bf16", bf16, mapped}, C{.launches = 2, .waits_beside = 2, .orders = 2});
-  // Its weights are beside the message.
   check({"gradient_tracking", {"gradient_tracking"}, mapped},
         C{.launches = 2, .waits_beside = 2, .orders = 2});
+  // Its weights are beside the message.
+  check({"push_sum", {"push_sum"}, mapped}, C{.launches = 2, .waits_beside = 2, .orders = 2});
   check({"awc, staged", awc, staged},
         C{.launches = 1, .copies = 2, .host_bytes = 2 * model, .waits_beside = 4, .orders = 2});
   const DeviceSetting awc1{"awc", {}, "identity", 1}, atc1{"atc", {}, "identity", 1};

@@ -133,7 +133,7 @@ class Exchange {
   /// Blocks until others see all publications.
   virtual void flush() {}
 
-  /// The latest publication of this worker. Valid until the next but one publish().
+  /// The latest publication of this worker. Valid until the next but one acquire().
   virtual Payload published() const = 0;
   /// The number of that publication, from 1 on; 0: none yet.
   virtual std::uint64_t sequence() const = 0;

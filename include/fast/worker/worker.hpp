@@ -55,7 +55,8 @@ struct WorkerStats {
   /// Bytes of other workers' models that this worker has read for mean models and distances, and to
   /// adopt weights.
   double model_bytes_read = 0;
-  /// Memory of the device that the worker holds beside the model; 0 on the host.
+  /// Memory of the device that the worker's accelerator holds: messages and the rule's state, and
+  /// not the tensors; 0 on the host.
   double device_bytes = 0;
   /// Bound on how far dropped neighbors have moved the mean: Σ over rounds of the column weights
   /// lost.

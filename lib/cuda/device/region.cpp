@@ -246,6 +246,10 @@ class StreamWork final : public DeviceWork, public std::enable_shared_from_this<
     auto buffer = std::make_shared<DeviceBuffer>(size_bytes, stream_.device());
     return {buffer, buffer->data()};
   }
+  std::shared_ptr<std::byte> allocate_on_host(std::size_t size_bytes) override {
+    auto buffer = std::make_shared<PinnedBuffer>(size_bytes);
+    return {buffer, buffer->data()};
+  }
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
     cuda::copy(to, from, size_bytes, stream_);
   }

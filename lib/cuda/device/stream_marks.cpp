@@ -1,5 +1,7 @@
 #include "cuda/device/stream_marks.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
 
 #include "core/leak_until_exit.hpp"
@@ -21,25 +23,26 @@ std::unique_ptr<StreamMarks> StreamMarks::make(const Stream& stream) {
   static void* const write = driver_function("cuStreamWriteValue32", 11070);
   if (write == nullptr) return nullptr;
   std::unique_ptr<StreamMarks> marks(new StreamMarks(stream, write));
-  const UseDevice use(stream.device());
-  const auto call = reinterpret_cast<WriteValue>(write);
-  const auto word = reinterpret_cast<std::uintptr_t>(marks->word_.data());
-  const bool works = call(static_cast<cudaStream_t>(stream.handle()), word, 0, 0) == 0;
-  return works ? std::move(marks) : nullptr;
+  return marks->write(++marks->last_) == 0 ? std::move(marks) : nullptr;
 }
 
 StreamMarks::StreamMarks(const Stream& stream, void* write)
     : stream_(stream), write_(write), word_(sizeof(std::uint32_t)) {}
 
 StreamMarks::~StreamMarks() {
-  if (!has_passed(last_)) leak_until_exit(std::move(word_));
+  const bool is_here = getpid() == process_;  // a child of fork() cannot read such memory
+  if (!is_here || !has_passed(last_)) leak_until_exit(std::move(word_));
+}
+
+int StreamMarks::write(std::uint32_t number) const {
+  const UseDevice use(stream_.device());
+  const auto word = reinterpret_cast<std::uintptr_t>(word_.data());
+  return reinterpret_cast<WriteValue>(write_)(static_cast<cudaStream_t>(stream_.handle()), word,
+                                              number, 0);
 }
 
 std::uint32_t StreamMarks::add() {
-  const UseDevice use(stream_.device());
-  const auto word = reinterpret_cast<std::uintptr_t>(word_.data());
-  const int code = reinterpret_cast<WriteValue>(write_)(static_cast<cudaStream_t>(stream_.handle()),
-                                                        word, last_ + 1, 0);
+  const int code = write(last_ + 1);
   require(code == 0, ErrorKind::resource,
           "cuda: a word of host memory could not be given to a stream of device {} (code {}); see "
           "whether an earlier kernel failed",
@@ -59,8 +62,10 @@ void StreamMarks::await(std::uint32_t number, const Deadline& deadline) const {
     if (has_passed(number)) return true;
     if (++looks % looks_between_queries != 0) return false;
     const cudaError_t code = cudaStreamQuery(static_cast<cudaStream_t>(stream_.handle()));
-    if (code != cudaErrorNotReady) check(code, "what a stream was given");
-    cudaGetLastError();  // clear it: the next kernel did not fail
+    if (code == cudaErrorNotReady)
+      cudaGetLastError();  // clear it: the next kernel did not fail
+    else
+      check(code, "what a stream was given");
     return false;
   });
 }

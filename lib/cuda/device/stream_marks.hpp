@@ -1,6 +1,8 @@
 // Marks in the work of a stream that a thread waits for without calls of CUDA.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <fast/core/deadline.hpp>
 #include <fast/cuda/memory.hpp>
@@ -28,12 +30,14 @@ class StreamMarks {
 
  private:
   StreamMarks(const Stream& stream, void* write);
+  int write(std::uint32_t number) const;
   bool has_passed(std::uint32_t number) const;
 
   const Stream& stream_;
   void* write_;  ///< cuStreamWriteValue32
   PinnedBuffer word_;
   std::uint32_t last_ = 0;
+  int process_ = getpid();
 };
 
 }  // namespace fast::cuda

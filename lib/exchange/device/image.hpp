@@ -15,7 +15,7 @@ class ImageLayout {
  public:
   explicit ImageLayout(const Staging& staging)
       : shape_(staging.shape), count_(staging.exact ? 2 : slot_count) {
-    if (!staging.weights_beside) shape_.weights_bytes = 0;
+    if (staging.weights != Staging::Weights::beside) shape_.weights_bytes = 0;
   }
 
   /// Of what the images have.

@@ -8,7 +8,8 @@
 namespace fast {
 namespace {
 
-constexpr int attempts = 8;  ///< a worker at staleness 0 soon waits for the one that reads
+/// At staleness 0, a worker waits for the one that reads after a few rounds.
+constexpr int attempts = 8;
 
 /// Looks for weights in host memory first: those of workers that have finished are there.
 class MappedPeers final : public Peers {
@@ -16,7 +17,7 @@ class MappedPeers final : public Peers {
   MappedPeers(std::shared_ptr<Peers> host, const Staging& staging)
       : host_(std::move(host)),
         images_(staging),
-        has_weights_(staging.weights_beside || staging.shape.weights_bytes == 0),
+        has_weights_(staging.weights != Staging::Weights::at_the_end),
         region_(staging.region),
         work_(staging.work->beside()) {}
 

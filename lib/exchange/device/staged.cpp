@@ -148,7 +148,7 @@ class StagedExchange final : public Exchange {
       : host_(std::move(host)),
         images_(staging),
         exact_(staging.exact),
-        weights_on_host_(staging.shape.weights_bytes > 0 && !staging.weights_beside),
+        weights_on_host_(staging.weights == Staging::Weights::at_the_end),
         work_(std::move(staging.work)),
         region_(std::move(staging.region)),
         stop_(std::move(staging.stop)),
@@ -234,7 +234,7 @@ class StagedExchange final : public Exchange {
         executor_->submit([this, rounds, read = std::exchange(read_, {}), is_read = work_->mark()] {
           is_read();
           is_overtaken_ = is_overtaken_ || !are_intact(read);
-          if (!is_overtaken_) host_->complete(rounds);
+          host_->complete(rounds);  // its reads are over, whatever they have found
         });
   }
 
@@ -316,11 +316,17 @@ class StagedExchange final : public Exchange {
 
 }  // namespace
 
+std::shared_ptr<void> DeviceWork::hold(std::shared_ptr<void> memory, std::size_t size_bytes) {
+  *held_ += size_bytes;
+  void* const first = memory.get();
+  return {first, [memory = std::move(memory), held = held_, size_bytes](void* /*first*/) {
+            *held -= size_bytes;
+          }};
+}
+
 std::shared_ptr<std::byte> DeviceWork::allocate(std::size_t size_bytes) {
   const auto memory = make_memory(size_bytes);
-  *held_ += size_bytes;
-  return {memory.get(),
-          [memory, held = held_, size_bytes](std::byte* /*first*/) { *held -= size_bytes; }};
+  return {hold(memory, size_bytes), memory.get()};
 }
 
 PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region) {

@@ -22,8 +22,8 @@ class DeviceWork {
   virtual ~DeviceWork() = default;
   /// Zeroed memory that both sides of copy() may be in.
   std::shared_ptr<std::byte> allocate(std::size_t size_bytes);
-  /// Memory that was shared by other means, for held().
-  void hold(std::size_t size_bytes) { *held_ += size_bytes; }
+  /// Counts memory that was shared by other means until the result is released.
+  std::shared_ptr<void> hold(std::shared_ptr<void> memory, std::size_t size_bytes);
   /// Bytes of the device that are allocated here and not released.
   std::size_t held() const { return *held_; }
   /// Enqueues a copy, from or to host memory too.
@@ -36,6 +36,8 @@ class DeviceWork {
   virtual std::function<void()> mark() = 0;
   /// Blocks until all work of this queue is done.
   void settle() { mark()(); }
+  /// Zeroed host memory that copy() takes at full speed, and without a wait.
+  virtual std::shared_ptr<std::byte> allocate_on_host(std::size_t size_bytes) = 0;
   /// Another queue of the same device, for another thread.
   virtual std::shared_ptr<DeviceWork> beside() = 0;
   /// Called first on a thread of the library's own. What this thread does then leaves alone what
@@ -80,9 +82,9 @@ struct Staging {
   DeviceRegion region{};
   Seconds deadline{300};  ///< of a read from another host's device
   bool exact = false;     ///< staleness 0
-  /// Every publication has the weights beside its vectors, on the device too. Else those that have
-  /// them, as that of a worker that finishes, have them in host memory alone.
-  bool weights_beside = false;
+  /// Where a publication has the worker's weights. at_the_end: in host memory, if it is one that is
+  /// made for them, as that of a worker that finishes; messages have none.
+  enum class Weights { vector, beside, at_the_end } weights = Weights::vector;
   std::stop_source stop{
       std::nostopstate};  ///< ends the waits of the host's exchange at destruction
 };

@@ -51,6 +51,7 @@ MutablePayload SlotExchange::acquire() {
   if (!acquired_) {
     if (exact() && next > payloads_) {
       wait_for_readers(rounds_[(next - payloads_) % slot_count]);
+      // Of a published slot, whose payload is about to go: readers see that it does not hold.
       if (payloads_ < slot_count) begin_writing(board_->round(rank_, next - payloads_));
     }
     begin_writing(board_->round(rank_, next));

@@ -185,11 +185,10 @@ class DeviceLink {
   DeviceRegion region_;
 };
 
-/// Collective. As Group::open() for payloads of that shape. Where `plain`, vector 0 is the weights
-/// as they are, unless those are beside it, as `weights_beside` says of every publication. Where
+/// Collective. As Group::open() for payloads of that shape. `plain`: messages are not coded. Where
 /// all workers are on devices, messages stay there as far as they read each other's: on one host as
 /// their accelerators say, between hosts by an MPI that says it can, which is proved first.
-Link open_link(const Group& group, const PayloadShape& shape, bool plain, bool weights_beside,
+Link open_link(const Group& group, const PayloadShape& shape, bool plain, Staging::Weights weights,
                EdgePlan plan, ExchangeOptions exchange,
                const std::shared_ptr<Accelerator>& accelerator) {
   const auto devices = group.all_gather(accelerator ? "device" : "host",
@@ -199,10 +198,12 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, bool w
                   .work = accelerator->work(),
                   .deadline = exchange.deadline,
                   .exact = exchange.staleness == 0,
-                  .weights_beside = weights_beside};
+                  .weights = weights};
   if (std::ranges::count(devices, "device") == group.size()) {
-    staging.region = DeviceLink(group, staged_bytes(staging), exchange, *accelerator).run(plain);
-    accelerator->work()->hold(staging.region.part_bytes);
+    DeviceRegion& region = staging.region;
+    region = DeviceLink(group, staged_bytes(staging), exchange, *accelerator).run(plain);
+    if (region.owner)
+      region.owner = accelerator->work()->hold(std::move(region.owner), region.part_bytes);
   }
   staging.stop = std::stop_source();
   exchange.stop = staging.stop.get_token();
@@ -323,9 +324,12 @@ Link LinkBuilder::open(const PayloadShape& shape) {
     exchange.number_of = [members = members_](int rank) { return members->map().number_of(rank); };
   }
   const bool plain = options_.codec.kind == codec::Kind::identity;
-  Link link =
-      open_link(group_.everyone(), shape, plain, options_.algorithm.traits().messages.weights_apart,
-                edges_of(edges_), std::move(exchange), options_.accelerator);
+  const bool beside = options_.algorithm.traits().messages.weights_apart;
+  const auto weights = beside  ? Staging::Weights::beside
+                       : plain ? Staging::Weights::vector
+                               : Staging::Weights::at_the_end;
+  Link link = open_link(group_.everyone(), shape, plain, weights, edges_of(edges_),
+                        std::move(exchange), options_.accelerator);
   return members_ ? exchange::seated(std::move(link), members_) : std::move(link);
 }
 
