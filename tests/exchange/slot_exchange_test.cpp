@@ -180,6 +180,7 @@ TEST_CASE("a writer with two payloads that gives its reader up is caught") {
   const Pair pair(64);
   ExchangeOptions impatient = two_payloads();
   impatient.suspect_after = Seconds(0.2);
+  const SlotPeers writer_peers(pair.heartbeat(Pair::writer_rank));
   SlotExchange writer = pair.end(Pair::writer_rank, impatient);
   SlotExchange reader = pair.end(Pair::reader_rank, two_payloads());
   for (int round = 0; round < 2; ++round) write(writer, round, 64);
