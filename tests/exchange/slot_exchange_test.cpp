@@ -267,6 +267,33 @@ TEST_CASE("finished neighbors drop out, failed ones wake their waiters") {
   CHECK(peers.peer(Pair::reader_rank).status == WorkerStatus::finished);  // it has ended already
 }
 
+TEST_CASE("of workers that fail, the one that knew of no other failure is the cause") {
+  const auto is_cause = [](const Pair& pair, int rank) {
+    return pair.board->header(rank).claim.is_cause.load() != 0;
+  };
+  {
+    const Pair pair(64);
+    SlotPeers first(pair.heartbeat(0)), second(pair.heartbeat(1));
+    CHECK(first.announce(WorkerStatus::failed));
+    CHECK(is_cause(pair, 0));
+    CHECK_FALSE(second.announce(WorkerStatus::failed));
+    CHECK_FALSE(is_cause(pair, 1));
+  }
+  {
+    const Pair pair(64);
+    SlotPeers here(pair.heartbeat(0));
+    pair.board->header(1).life.status.store(static_cast<std::uint32_t>(WorkerStatus::failed));
+    here.announce(WorkerStatus::failed);  // what another host has told came first
+    CHECK_FALSE(is_cause(pair, 0));
+  }
+  {
+    const Pair pair(64);
+    SlotPeers here(pair.heartbeat(0));
+    here.announce(WorkerStatus::finished);
+    CHECK_FALSE(is_cause(pair, 0));
+  }
+}
+
 TEST_CASE("a snapshot brings the weights where they were written beside the message") {
   for (const std::size_t bytes : {std::size_t{40}, std::size_t{5000}}) {
     const Pair pair(PayloadShape{bytes, 2, 1, 100});

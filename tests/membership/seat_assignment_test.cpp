@@ -123,6 +123,7 @@ TEST_CASE("the lowest spare takes the seat of a silent worker, and all see it th
   CHECK(run.map(0).taken() == std::vector<int>{1});
   run.pass(1);
   CHECK_FALSE(run.at(0).is_awaited(1));
+  for (const int rank : {0, 3, 4}) CHECK_FALSE(run.at(rank).is_busy());  // nothing is under way
 }
 
 TEST_CASE("a death that the launcher reports frees the seat at once") {

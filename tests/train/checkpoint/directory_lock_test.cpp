@@ -1,5 +1,9 @@
 #include "train/checkpoint/run_directories.hpp"
 
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,6 +128,35 @@ TEST_CASE("a worker that asks whether it is alone keeps its mark") {
   }
   const DirectoryLock later(directory.path());
   CHECK_THROWS_AS(later.require_alone(Seconds(0)), Error);  // the first one's mark
+}
+
+namespace {
+
+/// What another first worker of this host holds while it looks at the directory: a socket without a
+/// file, which is named by the directory's device and node.
+Descriptor gate_of(const std::filesystem::path& directory) {
+  struct stat found {};
+  REQUIRE(stat(directory.c_str(), &found) == 0);
+  const std::string text = fmt::format("fast directory {:x} {:x}", found.st_dev, found.st_ino);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  text.copy(name.sun_path + 1, sizeof name.sun_path - 1);
+  Descriptor held(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  REQUIRE(bind(held.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+  return held;
+}
+
+}  // namespace
+
+TEST_CASE("while another first worker looks at a directory, nobody is alone there") {
+  const testing::TemporaryDirectory directory;
+  const DirectoryLock own(directory.path());
+  {
+    const Descriptor other = gate_of(directory.path());
+    CHECK_THROWS_AS(own.require_alone(short_patience), Error);
+  }
+  own.require_alone(short_patience);
 }
 
 TEST_CASE("a directory in another one that a run writes to is free") {
