@@ -9,17 +9,6 @@
 namespace fast::sites {
 namespace {
 
-/// The tensors of a model as they lie in its packed vector.
-ParameterLayout packed_layout(const ParameterLayout& model, std::byte* packed) {
-  std::vector<TensorView> views = model.views();
-  const std::vector<Segment> places = model.tensors();
-  for (std::size_t i = 0; i < views.size(); ++i) {
-    views[i].data = packed + places[i].offset_bytes;
-    views[i].device = Device{};
-  }
-  return ParameterLayout(std::move(views));
-}
-
 void require_fitting(const algorithm::Rule& rule) {
   constexpr std::string_view known[] = {"gasloc", "noloco", "diloco"};
   const algorithm::RuleTraits& traits = rule.traits();
@@ -41,6 +30,16 @@ void require_floats(const ParameterLayout& model) {
 }
 
 }  // namespace
+
+ParameterLayout packed_layout(const ParameterLayout& model, std::byte* packed) {
+  std::vector<TensorView> views = model.views();
+  const std::vector<Segment> places = model.tensors();
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    views[i].data = packed + places[i].offset_bytes;
+    views[i].device = Device{};
+  }
+  return ParameterLayout(std::move(views));
+}
 
 OuterStep::OuterStep(const ParameterLayout& model, const algorithm::Rule& rule)
     : weights_(model.size_bytes()), layout_(packed_layout(model, weights_.data())) {

@@ -20,6 +20,9 @@ struct Source {
   double weight = 0;
 };
 
+/// The tensors of a model as they lie in its packed vector.
+ParameterLayout packed_layout(const ParameterLayout& model, std::byte* packed);
+
 /// Memory: the model, the rule's state, and what publish() returns.
 class OuterStep {
  public:

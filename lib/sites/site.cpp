@@ -1,7 +1,6 @@
 #include "sites/site.hpp"
 
 #include <fast/core/error.hpp>
-#include <fast/sites/site.hpp>
 
 #include <fmt/ranges.h>
 
@@ -190,8 +189,6 @@ bool Site::adopt_from(const Status& from) {
       fmt::format("has taken over the weights of site {} in round {}", from.site, rounds_));
   return true;
 }
-
-void Site::rebind(const ParameterLayout& layout) { model_ = layout; }
 
 // Exchanges.
 
@@ -436,17 +433,6 @@ SiteStats Site::stats() const {
     break;
   }
   return result;
-}
-
-std::shared_ptr<SiteExchange> join(const SiteOptions& options) {
-  return std::make_shared<Site>(
-      options, [options](const LogSink& log) { return connect_bus(options, log); });
-}
-
-SiteStats stats_of(const SiteExchange& site) {
-  const auto* own = dynamic_cast<const Site*>(&site);
-  require(own != nullptr, ErrorKind::argument, "stats_of: this is no site of sites::join()");
-  return own->stats();
 }
 
 }  // namespace fast::sites

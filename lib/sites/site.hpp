@@ -1,4 +1,4 @@
-// A site of one rank: when it exchanges, with whom, and what it takes over when it joins.
+// A site's weights: when they are exchanged, with whom, and what is taken over at the beginning.
 #pragma once
 
 #include <fast/sites/site.hpp>
@@ -15,26 +15,28 @@
 #include "sites/node.hpp"
 #include "sites/outer_step.hpp"
 #include "sites/site_weights.hpp"
-#include "worker/site_exchange.hpp"
 
 namespace fast::sites {
 
 /// Exchange k, counted from 0, follows the step after which (k + 1)·every rounds are made. A site
 /// counts its rounds from those of the site that it has taken over from.
-class Site final : public SiteExchange {
+class Site {
  public:
   using MakeBus = std::function<std::unique_ptr<Bus>(const LogSink& log)>;
   /// Throws Error(argument) and Error(topology) on options that are out of range.
   Site(SiteOptions options, MakeBus make_bus);
-  ~Site() override;
+  Site(const Site&) = delete;
+  Site& operator=(const Site&) = delete;
+  ~Site();
 
-  std::int64_t begin(const ParameterLayout& layout, const LogSink& log) override;
-  void rebind(const ParameterLayout& layout) override;
-  void restored(std::int64_t rounds) override;
-  void put_back() override { outer_->put_back(model_); }
-  void end_step() override;
-  void finish() override;
-  void abandon() noexcept override;
+  // As those of SiteExchange, which a JobSite calls.
+  std::int64_t begin(const ParameterLayout& layout, const LogSink& log);
+  void rebind(const ParameterLayout& layout) { model_ = layout; }
+  void restored(std::int64_t rounds);
+  void put_back() { outer_->put_back(model_); }
+  void end_step();
+  void finish();
+  void abandon() noexcept;
   SiteStats stats() const;
 
  private:

@@ -3,19 +3,23 @@
 
 #include <fast/core/observer.hpp>
 #include <fast/core/tensor_view.hpp>
+#include <fast/exchange/group.hpp>
 
 #include <cstdint>
 
 namespace fast {
 
-/// For one worker, which calls it on its own thread. Weights are in host memory.
+/// One rank's part, which calls it on its own thread; on all ranks of the job in the same steps.
+/// Weights are in host memory.
 class SiteExchange {
  public:
   virtual ~SiteExchange() = default;
-  /// Blocks until this site takes part, and takes over the weights of a site that is further.
-  /// Returns the rounds that count as made. The tensors stay in place until rebind(). `log` is told
-  /// what happens, by any thread.
-  virtual std::int64_t begin(const ParameterLayout& layout, const LogSink& log) = 0;
+  /// Collective over the ranks of the job, as all calls but rebind() and abandon() are. Blocks
+  /// until this site takes part, and takes over the weights of a site that is further. Returns the
+  /// rounds that count as made. The tensors stay in place until rebind(). `log` is told what
+  /// happens, by any thread.
+  virtual std::int64_t begin(const Group& group, const ParameterLayout& layout,
+                             const LogSink& log) = 0;
   virtual void rebind(const ParameterLayout& layout) = 0;
   /// The worker goes on from a checkpoint after so many rounds, and no other site was there.
   virtual void restored(std::int64_t rounds) = 0;

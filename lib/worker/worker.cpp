@@ -176,7 +176,7 @@ void Worker::Impl::enter(const std::optional<membership::SeatOffer>& offer) {
 void Worker::Impl::join_sites() {
   std::int64_t rounds = 0;
   try {
-    rounds = setting.options.site->begin(mixer->layout(), setting.options.log);
+    rounds = setting.options.site->begin(setting.group, mixer->layout(), setting.options.log);
   } catch (...) {
     worker::rethrow_as_failed(participation.abandon());
   }

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "memory_bus.hpp"
-#include "sites/site.hpp"
+#include "sites/job_site.hpp"
 
 namespace fast::testing {
 
@@ -25,7 +25,7 @@ inline std::string site_name(int place) { return std::string(1, static_cast<char
 /// Not of a NATS server.
 inline std::shared_ptr<SiteExchange> site_on(const std::shared_ptr<MemoryHub>& hub,
                                              const sites::SiteOptions& options) {
-  return std::make_shared<sites::Site>(options, [hub, name = options.name](const LogSink&) {
+  return std::make_shared<sites::JobSite>(options, [hub, name = options.name](const LogSink&) {
     return std::make_unique<MemoryBus>(hub, name);
   });
 }

@@ -292,7 +292,7 @@ TEST_CASE(
   std::string said;
   {
     // The hub knows sites by their names: the second process has a line of its own.
-    const auto second = std::make_shared<sites::Site>(options_of(0, 1), [&](const LogSink&) {
+    const auto second = std::make_shared<sites::JobSite>(options_of(0, 1), [&](const LogSink&) {
       return std::make_unique<MemoryBus>(hub, "a, again");
     });
     std::vector<double> x{2};

@@ -66,10 +66,11 @@ struct SiteStats {
   double median_age = 0;
 };
 
-/// A site that joins when its Worker begins. One Worker of one rank takes it. Throws
-/// Error(argument) on options out of range. The Worker's constructor throws Error(resource) when no
-/// server can be reached, Error(argument) when a living site has this name, and Error(mismatch)
-/// when the run's sites train another model or with other options.
+/// A site that joins when its Worker begins. One Worker takes it; in a job of several ranks, each
+/// rank joins with the same options, and the mean of their weights is what the site exchanges.
+/// Throws Error(argument) on options out of range. The Worker's constructor throws Error(resource)
+/// when no server can be reached, Error(argument) when a living site has this name, and
+/// Error(mismatch) when the run's sites train another model or with other options.
 std::shared_ptr<SiteExchange> join(const SiteOptions& options);
 /// What a site of join() has done so far. The worker's thread asks.
 SiteStats stats_of(const SiteExchange& site);

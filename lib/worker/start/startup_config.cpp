@@ -243,12 +243,11 @@ ParameterLayout layout_of(std::vector<TensorView> parameters, const WorkerOption
 
 void check_for_sites(const Group& group, const WorkerOptions& options) {
   if (!options.site) return;
-  const int ranks = group.everyone().size();
   require(
-      ranks == 1, ErrorKind::argument,
-      "Worker: a site of {} ranks; a site has one rank so far. Start each rank as a site of its "
-      "own, or leave the option `site` out",
-      ranks);
+      group.spares() == 0, ErrorKind::argument,
+      "Worker: a site with {} spares, and its ranks exchange with each other by calls of all of "
+      "them; start no spares",
+      group.spares());
   require(!options.accelerator, ErrorKind::argument,
           "Worker: a site whose tensors are on a device; hand over a mirror in host memory");
 }

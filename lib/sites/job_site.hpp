@@ -1,0 +1,57 @@
+// A site of several ranks: their mean is what the site exchanges with others.
+#pragma once
+
+#include <fast/core/memory.hpp>
+#include <fast/exchange/group.hpp>
+#include <fast/exchange/reducer.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sites/site.hpp"
+#include "worker/site_exchange.hpp"
+
+namespace fast::sites {
+
+/// One rank's part. Rank 0 is the gateway: it has the site. After every H steps the ranks reduce
+/// the mean of their weights, the gateway makes the exchange with it, and all ranks add the same
+/// difference to their own weights. All ranks wait for that. They begin with the gateway's weights.
+/// The mean and the difference are computed in 64 bits. Memory of a rank: three models.
+///
+/// A rank that is lost ends the site at its next exchange.
+class JobSite final : public SiteExchange {
+ public:
+  /// Throws as Site() does.
+  JobSite(const SiteOptions& options, Site::MakeBus make_bus);
+
+  std::int64_t begin(const Group& group, const ParameterLayout& layout,
+                     const LogSink& log) override;
+  void rebind(const ParameterLayout& layout) override;
+  void restored(std::int64_t rounds) override;
+  void put_back() override;
+  void end_step() override;
+  void finish() override;
+  void abandon() noexcept override { gateway_->abandon(); }
+  SiteStats stats() const { return gateway_->stats(); }
+
+ private:
+  bool is_alone() const { return group_->size() == 1; }
+  bool is_gateway() const { return group_->rank() == 0; }
+  void on_gateway(std::string_view purpose, const std::function<void()>& part) const;
+  void reduce_mean();
+  void send_mean();
+  void exchange();
+
+  std::unique_ptr<Site> gateway_;
+  std::int64_t every_, rounds_ = 0;
+  std::optional<Group> group_;
+  ParameterLayout model_;     ///< of this rank
+  AlignedBuffer own_, mean_;  ///< packed: of this rank, of all
+  ParameterLayout of_mean_;   ///< its tensors
+  std::unique_ptr<Reducer> reducer_;
+};
+
+}  // namespace fast::sites
