@@ -39,6 +39,7 @@ Worker closing_worker(const Group& group, const TopologyRule& rule, const Spectr
   options.mix_every = 1;
   options.initial = Initial::as_is;
   options.on_round = nullptr;
+  options.site = nullptr;  // other sites take no part
   // What takes no part in rounds was compared when training began.
   std::erase_if(parameters, [&](const TensorView& view) {
     return !is_floating(view.dtype) || (options.participates && !options.participates(view));

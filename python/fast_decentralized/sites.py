@@ -10,7 +10,7 @@ from . import _core
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Site:
-    """One place of several that train one model: what a Worker is given as ``site``. One Worker, of one rank, is a site.
+    """One place of several that train one model: what a Worker is given as ``site``. The ranks of a job are one site.
 
         site = fast.Site("laptop", "tls://nats.example.org:4222/run7", every=50, credentials="laptop.creds")
         worker = fast.Worker(net, site=site)

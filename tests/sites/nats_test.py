@@ -38,11 +38,12 @@ def table(path):
 
 
 class Site:
-    def __init__(self, folder, name, url, *options, epochs=20):
+    def __init__(self, folder, name, url, *options, epochs=20, ranks=1):
         self.out, self.name = folder / f"run-{name}-{random.randrange(10**6)}", name
         self.log = open(f"{self.out}.txt", "w+")
-        command = [BIN / "fast-train", "--data", folder / "data.csv", "--target", "class", "--model", "mlp:16", "--batch-size", "10", "--epochs",
-                   str(epochs), "--out", self.out, "--site", name, "--site-url", url, "--site-every", "20", *options]
+        launcher = ["mpiexec", "-n", ranks] if ranks > 1 else []
+        command = [*launcher, BIN / "fast-train", "--data", folder / "data.csv", "--target", "class", "--model", "mlp:16", "--batch-size", "10",
+                   "--epochs", epochs, "--out", self.out, "--site", name, "--site-url", url, "--site-every", "20", *options]
         self.process = subprocess.Popen(list(map(str, command)), stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
 
     def wait(self):
@@ -82,6 +83,19 @@ def main():
         check(codes == [0, 0, 0], f"three sites end well: {codes}")
         check(all("takes part from exchange 0 on, with 2 other sites" in site.text() for site in sites), "each begins with two others")
         check(not any("left out" in site.text() for site in sites), "nobody is left out")
+
+        # Sites of several ranks.
+        sites = [Site(folder, name, url, "--site-expect", "3", "--site-topology", "complete", ranks=ranks)
+                 for name, ranks in (("a", 2), ("b", 3), ("c", 1))]
+        codes = [site.wait() for site in sites]
+        check(codes == [0, 0, 0], f"sites of 2, 3 and 1 ranks end well: {codes}")
+        for site, code in zip(sites, codes):
+            if code != 0:
+                print(site.text()[-2000:])
+        check(all(site.text().count("takes part from exchange 0 on, with 2 other sites") == 1 for site in sites), "one rank of each tells of it")
+        wrong = Site(folder, "a b", url, ranks=3)
+        code, said = wrong.wait(), wrong.text()
+        check(code != 0 and said.count("is no name") == 1, f"of several ranks, one tells of a mistake, and the status is {code}")
 
         # Never waiting; one comes later, one is killed.
         loose = ("--site-staleness", "inf", "--step-ms", "5")
