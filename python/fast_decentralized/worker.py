@@ -113,7 +113,7 @@ class Worker(Calls):
             self._values = {name: texts_of(value) for name, value in {**options, **site_options(site)}.items()}
             self._values |= {} if isinstance(algorithm, Rule) else {"algorithm": [str(algorithm)]}
             if self._replicas is not None:
-                require_parts_suffice(self._values, stops.are_wanted(), allow_growth is not False)
+                require_parts_suffice(self._values, stops.are_wanted(), bool(allow_growth))
             observers = listed(observer)
             for one in observers:
                 require_known_methods(type(one))
@@ -135,8 +135,8 @@ class Worker(Calls):
         self._note_model()
         self._stops = core.looks_for_stop and core.rounds != NO_MORE_ROUNDS
         self._stop_requested = self._stops and core.stop_is_due()
-        if allow_growth is not False:
-            self.allow_growth(*((0, 1) if allow_growth is True else allow_growth))
+        if allow_growth:
+            self.allow_growth(*(allow_growth if isinstance(allow_growth, (tuple, list)) else (0, 1)))
         if self._ready and group.has_seat:
             self._attach(self._rule, str(getattr(algorithm, "name", algorithm)), options)
 

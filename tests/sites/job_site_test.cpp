@@ -16,16 +16,10 @@ using namespace fast::testing;
 
 namespace {
 
-constexpr int steps_apart = 3;
-
 sites::SiteOptions options_at(int place, int count) {
-  sites::SiteOptions options;
-  options.name = site_name(place);
-  options.every = steps_apart;
-  options.rule = algorithm::gasloc({.period = steps_apart});
+  sites::SiteOptions options = options_of(place, count);
+  options.rule = algorithm::gasloc({.period = steps_between});
   options.silence = Seconds(20);
-  options.patience = Seconds(30);
-  options.expect = count;
   return options;
 }
 
@@ -47,8 +41,8 @@ TEST_CASE("sites whose ranks are kept equal by an all-reduce are equal to worker
   const auto count = static_cast<int>(ranks_of.size());
   OuterRun run{.workers = count,
                .topology = stencil::ring(),
-               .options = outer_options(algorithm::gasloc({.period = steps_apart}))};
-  run.rounds = 8 * steps_apart + 1;
+               .options = outer_options(algorithm::gasloc({.period = steps_between}))};
+  run.rounds = 8 * steps_between + 1;
   run.starts_equal = true;
   const OuterEnds expected = outer_ends(run);
   std::vector<OuterEnds> found(ranks_of.size());
@@ -94,7 +88,7 @@ TEST_CASE("the mean of all ranks goes to the mean of their goals, whatever the r
       sites::SiteOptions options = options_at(place, 2);
       Worker worker(group, stencil::ring(), {view_of("x", std::span(x))},
                     inside(rule, site_on(hub, options)));
-      for (int t = 0; t < 100 * steps_apart; ++t) {
+      for (int t = 0; t < 100 * steps_between; ++t) {
         worker.step([&] {
           for (double& value : x) value -= 0.05 * (value - goals[all]);
         });
@@ -122,7 +116,7 @@ TEST_CASE("all ranks of a site that joins take over the weights and the rounds o
     if (place == 0) {
       std::vector<double> x{7};
       Worker worker = site_worker({view_of("x", std::span(x))}, site_on(hub, options));
-      for (int t = 0; t < 2 * steps_apart; ++t) worker.step([] {});
+      for (int t = 0; t < 2 * steps_between; ++t) worker.step([] {});
       joins = true;
       const auto until = Clock::now() + std::chrono::seconds(30);
       while (!joined && Clock::now() < until) {
@@ -147,7 +141,7 @@ TEST_CASE("all ranks of a site that joins take over the weights and the rounds o
     });
   });
   CHECK(found == std::vector<double>{7, 7});
-  CHECK(rounds[0] >= 2 * steps_apart);
+  CHECK(rounds[0] >= 2 * steps_between);
   CHECK(rounds[0] == rounds[1]);
 }
 
@@ -162,7 +156,7 @@ TEST_CASE("what fails at a site's gateway ends all its ranks with that error") {
       Worker worker(group, stencil::ring(), {view_of("x", std::span(x))},
                     inside(algorithm::none(), site_on(hub, options_at(0, 1))));
       try {
-        for (int t = 0; t < steps_apart; ++t) {
+        for (int t = 0; t < steps_between; ++t) {
           worker.step([&] {
             if (group.rank() == bad) x[1] = std::numeric_limits<float>::infinity();
           });

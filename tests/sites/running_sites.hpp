@@ -22,6 +22,18 @@ namespace fast::testing {
 /// "a" is the first one: names are in the order of workers' ranks.
 inline std::string site_name(int place) { return std::string(1, static_cast<char>('a' + place)); }
 
+constexpr int steps_between = 3;
+
+inline sites::SiteOptions options_of(int place, int count) {
+  sites::SiteOptions options;
+  options.name = site_name(place);
+  options.every = steps_between;
+  options.silence = Seconds(1);
+  options.patience = Seconds(30);
+  options.expect = count;
+  return options;
+}
+
 /// Not of a NATS server.
 inline std::shared_ptr<SiteExchange> site_on(const std::shared_ptr<MemoryHub>& hub,
                                              const sites::SiteOptions& options) {

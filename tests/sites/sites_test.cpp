@@ -16,18 +16,6 @@ using namespace fast::testing;
 
 namespace {
 
-constexpr int steps_between = 3;
-
-sites::SiteOptions options_of(int place, int count) {
-  sites::SiteOptions options;
-  options.name = site_name(place);
-  options.every = steps_between;
-  options.silence = Seconds(1);
-  options.patience = Seconds(30);
-  options.expect = count;
-  return options;
-}
-
 /// As outer_ends() with `starts_equal` has it, but each worker is a site.
 OuterEnds site_ends(const std::shared_ptr<MemoryHub>& hub, const OuterRun& run,
                     const std::function<void(sites::SiteOptions&)>& change) {
