@@ -5,6 +5,7 @@
 #include <fast/exchange/group.hpp>
 #include <utility>
 
+#include "core/ended_by_check.hpp"
 #include "core/message.hpp"
 #include "core/waits.hpp"
 #include "exchange/collective/all_reduce.hpp"
@@ -129,6 +130,7 @@ void agree(const Group& group, const Deadline& deadline, std::string_view purpos
   } catch (const Error& error) {
     mine = fmt::format("{} {}", static_cast<int>(error.kind()), error.what());
   } catch (const std::exception& error) {
+    if (ended_by_check()) throw;
     mine =
         fmt::format("{} {}: {}", static_cast<int>(ErrorKind::internal), purpose, message_of(error));
   }

@@ -1,108 +1,111 @@
 #include "sites/job_site.hpp"
 
+#include <fmt/format.h>
 #include <fast/core/error.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <span>
-#include <string_view>
+#include <type_traits>
 #include <utility>
-
-#include "core/floating.hpp"
-#include "exchange/collective/host_broadcast.hpp"
+#include <vector>
 
 namespace fast::sites {
 namespace {
 
-constexpr Seconds longest{900};  ///< of a call of the gateway, which has deadlines of its own
 constexpr std::size_t reduced_at_once = std::size_t{1} << 17;  ///< elements
 
-/// Calls part(elements of the first, of the second) with spans of equal tensors of two models that
-/// are packed alike.
+template <class T>
+std::span<T> elements(const Segment& place, const AlignedBuffer& packed) {
+  return {reinterpret_cast<T*>(packed.data() + place.offset_bytes), place.element_count};
+}
+
+/// Calls part(place, T{}) for each tensor of a packed model.
 template <class Part>
-void with_tensors(const ParameterLayout& layout, std::byte* first, std::byte* second,
-                  const Part& part) {
-  const std::vector<Segment> places = layout.tensors();
-  for (std::size_t t = 0; t < places.size(); ++t) {
-    const Segment& place = places[t];
-    const auto of = [&]<class T>(T) {
-      part(std::span(reinterpret_cast<T*>(first + place.offset_bytes), place.element_count),
-           std::span(reinterpret_cast<T*>(second + place.offset_bytes), place.element_count));
-    };
-    place.dtype == DType::f64 ? of(double{}) : of(float{});
-  }
+void for_tensors(const ParameterLayout& layout, const Part& part) {
+  for (const Segment& place : layout.tensors())
+    place.dtype == DType::f64 ? part(place, double{}) : part(place, float{});
 }
 
 }  // namespace
 
 JobSite::JobSite(const SiteOptions& options, Site::MakeBus make_bus)
-    : gateway_(std::make_unique<Site>(options, std::move(make_bus))), every_(options.every) {}
+    : name_(options.name),
+      every_(options.every),
+      longest_(Seconds(900) + 3 * options.patience),
+      gateway_(std::make_unique<Site>(options, std::move(make_bus))) {}
+
+std::string JobSite::describe() const { return fmt::format("site {}, every {}", name_, every_); }
 
 std::int64_t JobSite::begin(const Group& group, const ParameterLayout& layout, const LogSink& log) {
   group_ = group;
   model_ = layout;
   if (is_alone()) return gateway_->begin(layout, log);
-  own_ = AlignedBuffer(layout.size_bytes());
-  mean_ = AlignedBuffer(layout.size_bytes());
+  agree(group, Deadline(longest_), "site: its memory", [&] {
+    for (AlignedBuffer* buffer : {&own_, &mean_, &before_})
+      *buffer = AlignedBuffer(layout.size_bytes());
+  });
   of_mean_ = packed_layout(layout, mean_.data());
   layout.gather(mean_.data());
   ExchangeOptions options;
-  options.deadline = longest;
+  options.deadline = longest_;
   reducer_ = group.open_reducer(reduced_at_once * sizeof(double), options);
-  on_gateway("site: beginning", [&] { rounds_ = gateway_->begin(of_mean_, log); });
+  broadcast_.emplace(group, exchange::BroadcastOptions{.deadline = longest_,
+                                                       .purpose = "site: sending its weights"});
+  std::int64_t rounds = 0;
+  on_gateway("site: beginning", [&] { rounds = gateway_->begin(of_mean_, log); });
+  broadcast_->to_all({reinterpret_cast<std::byte*>(&rounds), sizeof rounds});
   send_mean();
   model_.scatter(mean_.data());
-  return rounds_;
+  return rounds;
 }
 
 /// What fails there fails on all ranks.
 void JobSite::on_gateway(std::string_view purpose, const std::function<void()>& part) const {
-  agree(*group_, Deadline(longest), purpose, [&] {
+  agree(*group_, Deadline(longest_), purpose, [&] {
     if (is_gateway()) part();
   });
 }
 
-/// Of the ranks' weights.
+/// All ranks get the mean of their weights.
 void JobSite::reduce_mean() {
   model_.gather(own_.data());
   std::vector<double> values;
-  with_tensors(of_mean_, own_.data(), mean_.data(), [&](auto own, auto mean) {
+  for_tensors(of_mean_, [&]<class T>(const Segment& place, T) {
+    const std::span<const T> own = elements<T>(place, own_);
+    const std::span<T> mean = elements<T>(place, mean_);
     for (std::size_t at = 0; at < own.size(); at += reduced_at_once) {
-      const std::size_t count = std::min(reduced_at_once, own.size() - at);
-      values.assign(own.begin() + static_cast<std::ptrdiff_t>(at),
-                    own.begin() + static_cast<std::ptrdiff_t>(at + count));
+      const auto part = own.subspan(at, std::min(reduced_at_once, own.size() - at));
+      values.assign(part.begin(), part.end());
       reducer_->average(std::span(values));
-      for (std::size_t e = 0; e < count; ++e)
-        mean[at + e] = static_cast<std::remove_reference_t<decltype(mean[0])>>(values[e]);
+      std::ranges::transform(values, mean.begin() + static_cast<std::ptrdiff_t>(at),
+                             [](double value) { return static_cast<T>(value); });
     }
   });
 }
 
-/// That of the gateway, and how many rounds it has made.
-void JobSite::send_mean() {
-  exchange::HostBroadcast broadcast(*group_, {.deadline = longest, .purpose = "site: its weights"});
-  broadcast.to_all({reinterpret_cast<std::byte*>(&rounds_), sizeof rounds_});
-  broadcast.to_all({mean_.data(), mean_.size_bytes()});
-}
+/// All ranks get the mean as the gateway has it.
+void JobSite::send_mean() { broadcast_->to_all({mean_.data(), mean_.size_bytes()}); }
 
-void JobSite::end_step() {
-  ++rounds_;
-  if (is_alone() || (rounds_ % every_ != 0 && is_gateway())) return gateway_->end_step();
-  if (rounds_ % every_ == 0) exchange();
+void JobSite::end_step(std::int64_t rounds) {
+  if (!is_alone() && rounds % every_ == 0)
+    exchange(rounds);
+  else if (is_gateway())
+    gateway_->end_step(rounds);
 }
 
 /// The gateway's site turns the mean into the site's next weights.
-void JobSite::exchange() {
+void JobSite::exchange(std::int64_t rounds) {
   reduce_mean();
-  AlignedBuffer before(mean_.size_bytes());
-  std::memcpy(before.data(), mean_.data(), mean_.size_bytes());
-  on_gateway("site: an exchange", [&] { gateway_->end_step(); });
+  std::memcpy(before_.data(), mean_.data(), mean_.size_bytes());
+  on_gateway("site: an exchange", [&] { gateway_->end_step(rounds); });
   send_mean();
-  with_tensors(of_mean_, before.data(), mean_.data(), [&](auto was, auto now) {
-    for (std::size_t e = 0; e < was.size(); ++e) was[e] = now[e] - was[e];
-  });
-  with_tensors(of_mean_, own_.data(), before.data(), [](auto own, auto change) {
-    for (std::size_t e = 0; e < own.size(); ++e) own[e] += change[e];
+  for_tensors(of_mean_, [&]<class T>(const Segment& place, T) {
+    const std::span<T> own = elements<T>(place, own_), now = elements<T>(place, mean_);
+    const std::span<T> before = elements<T>(place, before_);
+    const bool adds = place.role == Role::parameter;
+    for (std::size_t e = 0; e < own.size(); ++e)
+      own[e] = adds ? own[e] + (now[e] - before[e]) : now[e];
   });
   model_.scatter(own_.data());
 }
@@ -113,7 +116,6 @@ void JobSite::rebind(const ParameterLayout& layout) {
 }
 
 void JobSite::restored(std::int64_t rounds) {
-  rounds_ = rounds;
   if (is_alone()) return gateway_->restored(rounds);
   reduce_mean();
   on_gateway("site: resuming", [&] { gateway_->restored(rounds); });
@@ -128,6 +130,12 @@ void JobSite::put_back() {
 
 void JobSite::finish() {
   if (is_gateway()) gateway_->finish();
+}
+
+void JobSite::abandon() noexcept {
+  gateway_->abandon();
+  broadcast_.reset();
+  reducer_.reset();
 }
 
 std::shared_ptr<SiteExchange> join(const SiteOptions& options) {

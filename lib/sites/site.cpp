@@ -199,8 +199,8 @@ void Site::restored(std::int64_t rounds) {
   node_->begin(next_, rounds_);
 }
 
-void Site::end_step() {
-  ++rounds_;
+void Site::end_step(std::int64_t rounds) {
+  rounds_ = rounds;
   node_->require_usable();
   if (rounds_ % options_.every == 0) exchange(rounds_ / options_.every - 1);
   node_->set_progress(next_, rounds_);

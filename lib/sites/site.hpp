@@ -34,7 +34,7 @@ class Site {
   void rebind(const ParameterLayout& layout) { model_ = layout; }
   void restored(std::int64_t rounds);
   void put_back() { outer_->put_back(model_); }
-  void end_step();
+  void end_step(std::int64_t rounds);
   void finish();
   void abandon() noexcept;
   SiteStats stats() const;

@@ -73,6 +73,8 @@ struct Worker::Impl {
                                          std::optional<worker::WorkerParts> ready);
   void open_average();
   void join_sites();
+  void take_part_anew();
+  void publish_anew();
   void enter(const std::optional<membership::SeatOffer>& offer);
   void note_round();
   void hand_back(const StepOptions& options);

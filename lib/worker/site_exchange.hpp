@@ -6,6 +6,7 @@
 #include <fast/exchange/group.hpp>
 
 #include <cstdint>
+#include <string>
 
 namespace fast {
 
@@ -14,20 +15,22 @@ namespace fast {
 class SiteExchange {
  public:
   virtual ~SiteExchange() = default;
-  /// Collective over the ranks of the job, as all calls but rebind() and abandon() are. Blocks
-  /// until this site takes part, and takes over the weights of a site that is further. Returns the
-  /// rounds that count as made. The tensors stay in place until rebind(). `log` is told what
-  /// happens, by any thread.
+  /// The site's name and how often it exchanges: equal on all ranks of the job.
+  virtual std::string describe() const = 0;
+  /// Collective over the ranks of the job, as restored(), put_back() and those calls of end_step()
+  /// are after which an exchange is due. Blocks until this site takes part, and takes over the
+  /// weights of a site that is further. Returns the rounds that count as made. The tensors stay in
+  /// place until rebind(). `log` is told what happens, by any thread.
   virtual std::int64_t begin(const Group& group, const ParameterLayout& layout,
                              const LogSink& log) = 0;
   virtual void rebind(const ParameterLayout& layout) = 0;
-  /// The worker goes on from a checkpoint after so many rounds, and no other site was there.
+  /// The worker goes on from a checkpoint after so many rounds, and no other site was further.
   virtual void restored(std::int64_t rounds) = 0;
   /// Writes the weights that begin() has taken over to the tensors once more.
   virtual void put_back() = 0;
-  /// After each step, before the workers of this site combine: changes the weights where an
-  /// exchange with other sites has ended.
-  virtual void end_step() = 0;
+  /// After each step, with the rounds that count as made with it, and before the workers of this
+  /// site combine: changes the weights where an exchange with other sites has ended.
+  virtual void end_step(std::int64_t rounds) = 0;
   /// No step follows. Blocks for a few seconds at most, while other sites read what they still
   /// need.
   virtual void finish() = 0;

@@ -183,8 +183,7 @@ void Worker::Impl::join_sites() {
   progress.stats.rounds = progress.stats.joined_at = rounds;
   progress.combinations = rounds / setting.steps();
   mixer->start(true);
-  link.exchange->complete(progress.combinations);
-  publisher.restart(progress.combinations);
+  publish_anew();
 }
 
 /// Collective, if the rule averages over all workers.
@@ -236,7 +235,7 @@ void Worker::Impl::end_round(const StepOptions& options) {
   const auto& accelerator = setting.options.accelerator;
   if (accelerator && options.queue) accelerator->order(Accelerator::Order::after, *options.queue);
   if (setting.options.not_finite == NotFinite::heal && !rotates) recovery.heal();
-  if (setting.options.site) setting.options.site->end_step();
+  if (setting.options.site) setting.options.site->end_step(progress.stats.rounds + 1);
   const algorithm::RoundInfo info{.round = progress.combinations,
                                   .asynchronous = !setting.exact(),
                                   .workers = setting.group.size(),
@@ -291,6 +290,20 @@ void Worker::Impl::rejoin() {
 
 void Worker::Impl::republish() {
   require_in_training("republish");
+  if (setting.options.site && progress.stats.rounds == progress.stats.joined_at) take_part_anew();
+  publish_anew();
+}
+
+/// The program has given the model other weights before the first round. If other sites are
+/// further, theirs count.
+void Worker::Impl::take_part_anew() {
+  if (progress.stats.joined_at > 0)
+    setting.options.site->put_back();
+  else
+    setting.options.site->restored(progress.stats.rounds);
+}
+
+void Worker::Impl::publish_anew() {
   // What was published for the coming round may be on its way to readers, who must not take it.
   const bool early = std::exchange(progress.published_early, false);
   if (setting.exact() && (setting.before_step() || early)) {
@@ -458,8 +471,14 @@ void Worker::finish() {
 }
 void Worker::leave() {
   if (!worker::is_active(impl_)) return;
-  if (const auto& site = impl_->setting.options.site) site->finish();
+  const auto& site = impl_->setting.options.site;
+  require(
+      !site || impl_->setting.group.size() == 1, ErrorKind::argument,
+      "Worker: leave() of a worker of a site, whose {} ranks make exchanges together; end all of "
+      "them",
+      impl_->setting.group.size());
   impl_->participation.leave();
+  if (site) site->finish();
   impl_->recovery.note_restored();
 }
 void Worker::await_finish() {

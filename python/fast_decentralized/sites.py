@@ -16,7 +16,8 @@ class Site:
         worker = fast.Worker(net, site=site)
 
     The sites reach each other by a NATS server alone. The worker's constructor blocks until the site takes part. If others train
-    already, it takes over their weights, and ``worker.rounds`` begins at their number.
+    already, it takes over their weights, and ``worker.rounds`` begins at their number. All ranks of a job give the same site, and
+    ``worker.site_stats`` of rank 0 has what it has done.
     """
     name: str = dataclasses.field(kw_only=False)  #: of this site: no other site of the run has it
     url: str = dataclasses.field(kw_only=False)  #: nats://HOST:PORT/RUN or tls://HOST:PORT/RUN

@@ -515,19 +515,24 @@ TEST_CASE("rules that cannot exchange between sites are refused") {
   }
 }
 
-TEST_CASE("a site of two ranks is refused on both") {
+TEST_CASE("what ranks of a site cannot do together is refused on all of them") {
   const auto hub = std::make_shared<MemoryHub>();
-  std::atomic<int> refused = 0;
-  try {
-    local::run(2, [&](const Group& group) {
-      std::vector<double> x{1};
-      WorkerOptions options;
-      options.site = site_on(hub, options_of(0, 1));
-      Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
+  const auto with = [&](const std::function<void(WorkerOptions&, int)>& change) {
+    return error_of([&] {
+      local::run(2, [&](const Group& group) {
+        std::vector<double> x{1};
+        WorkerOptions options;
+        options.site = site_on(hub, options_of(0, 1));
+        change(options, group.rank());
+        Worker worker(group, stencil::complete(), {view_of("x", std::span(x))}, options);
+      });
     });
-  } catch (const Error& error) {
-    CHECK_THAT(error.what(), ContainsSubstring("a site of 2 ranks"));
-    ++refused;
-  }
-  CHECK(refused == 1);
+  };
+  CHECK_THAT(with([](auto& o, int) { o.staleness = 1; }), ContainsSubstring("take staleness 0"));
+  CHECK_THAT(with([](auto& o, int) { o.algorithm = algorithm::decentlam({}); }),
+             ContainsSubstring("algorithm decentlam in a site of several ranks"));
+  const std::string differ = with([](auto& o, int rank) {
+    if (rank == 1) o.site = nullptr;
+  });
+  CHECK_THAT(differ, ContainsSubstring("site a, every 3"));
 }

@@ -149,6 +149,8 @@ std::string TrainingLoop::why_not_to_leave() const {
   if (plan_.all_reduces() || traits.topology.scope == algorithm::Scope::everybody ||
       traits.timing.average_every > 0)
     return "all workers average together";
+  if (plan_.options.worker.site && plan_.group.size() > 1)
+    return "the workers of a site make exchanges together";
   return best_.is_keeper() ? "it keeps the best model" : "";
 }
 

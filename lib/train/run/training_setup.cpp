@@ -59,6 +59,9 @@ void check_averages(const TrainerOptions& options) {
   require(options.patience == 0 || !averages_everybody(options), ErrorKind::argument,
           "Trainer: stopping early lets workers end in different rounds, where an average over all "
           "workers would wait; leave patience out or choose another algorithm");
+  require(options.patience == 0 || !options.worker.site, ErrorKind::argument,
+          "Trainer: stopping early in a job that is a site, whose workers make exchanges together; "
+          "leave patience out");
 }
 
 void check_arena(const TrainerOptions& options, Backend& backend) {

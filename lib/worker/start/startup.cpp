@@ -12,6 +12,7 @@
 #include "combine/element_work.hpp"
 #include "core/contains.hpp"
 #include "core/numbers.hpp"
+#include "worker/site_exchange.hpp"
 #include "worker/worker_options.hpp"
 
 namespace fast::worker {
@@ -117,11 +118,12 @@ std::string fingerprint(const ParameterLayout& layout, const algorithm::RuleTrai
   add_rows(table, rows);
   std::string frozen;
   for (const TensorView& view : options.frozen) frozen += "frozen " + describe(view) + "\n";
+  const std::string site = options.site ? options.site->describe() : "no site";
   return fmt::format(
-      "library version {}\n{}\nalgorithm {} {}\n{}topology {}\nworkers {}\nperiod {}\n{}\n{}{}",
+      "library version {}\n{}\nalgorithm {} {}\n{}topology {}\nworkers {}\nperiod {}\n{}\n{}\n{}{}",
       version(), options.must_agree, algorithm.name, algorithm.parameters, table.agreement(),
-      schedule.name(), schedule.workers(), schedule.period(), layout.describe(), manifest(layout),
-      frozen);
+      schedule.name(), schedule.workers(), schedule.period(), site, layout.describe(),
+      manifest(layout), frozen);
 }
 
 void require_agreement(const Group& group, const std::string& fingerprint,

@@ -11,11 +11,14 @@
 #include <fast/worker/worker.hpp>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "combine/accelerator.hpp"
+#include "core/contains.hpp"
 #include "exchange/collective/host_broadcast.hpp"
+#include "worker/site_exchange.hpp"
 #include "worker/start/link_builder.hpp"
 #include "worker/start/startup.hpp"
 
@@ -241,6 +244,21 @@ ParameterLayout layout_of(std::vector<TensorView> parameters, const WorkerOption
   return layout;
 }
 
+/// Ranks that are at the same round, and whose rule takes what is added to the weights once.
+void check_for_ranks_of_site(const WorkerOptions& options) {
+  constexpr std::string_view known[] = {"none",  "awc",        "atc",      "pairwise",
+                                        "local", "gossip_pga", "allreduce"};
+  const std::string_view rule = options.algorithm.traits().name;
+  require(contains(known, rule), ErrorKind::argument,
+          "Worker: algorithm {} in a site of several ranks: it would take what other sites have "
+          "added for a step, and add it again; take one of {}",
+          rule, fmt::join(known, ", "));
+  require(options.staleness == 0, ErrorKind::argument,
+          "Worker: staleness {} in a site of several ranks, which make exchanges together; take "
+          "staleness 0",
+          options.staleness);
+}
+
 void check_for_sites(const Group& group, const WorkerOptions& options) {
   if (!options.site) return;
   require(
@@ -248,6 +266,7 @@ void check_for_sites(const Group& group, const WorkerOptions& options) {
       "Worker: a site with {} spares, and its ranks exchange with each other by calls of all of "
       "them; start no spares",
       group.spares());
+  if (group.size() > 1) check_for_ranks_of_site(options);
   require(!options.accelerator, ErrorKind::argument,
           "Worker: a site whose tensors are on a device; hand over a mirror in host memory");
 }
