@@ -255,6 +255,8 @@ def require_parts_suffice(values: dict[str, list[str]], stops: bool, grows: bool
         if values.get(name) == [value]:
             raise _core.ArgumentError(f"Worker: {name}={value!r} with replicas: {reason}; each rank has a part of the model, so "
                                       f"choose another {name}")
+    if "site" in values:
+        raise _core.ArgumentError("Worker: a site with replicas: each part of the model would join as a site of its own; leave it out")
     if grows:
         raise _core.ArgumentError("Worker: allow_growth with replicas: a spare is one rank, and a replica has several; leave it out")
     if stops:

@@ -30,6 +30,7 @@ def make(how):
     options = {} if how == "forgotten" else {"replicas": replicas.mesh if how == "mesh" else replicas}
     options |= {"comm": {"comm": replicas.across}, "event": {"algorithm": "event_triggered"}, "heal": {"nan": "heal"},
                 "option": {"staleness": int(culprit)}, "growth": {"allow_growth": True},
+               "site": {"site": fast.Site("a", "nats://127.0.0.1:1/run")},
                 "flat": {"flat": True}}.get(how, {})
     if how == "seed":
         torch.manual_seed(fast.rank())
