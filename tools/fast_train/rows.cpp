@@ -76,8 +76,7 @@ void add_device_rows(OptionTable& table, Options& o) {
       .only_if(only.on_gpu(), gpu_only);
   table
       .add("autotune", o.autotune,
-           "on GPUs, measure ways to compute each convolution and product for at most 10 s, and "
-           "take the fastest; later runs know them")
+           "on GPUs, measure ways to compute layers for 10 s at most; keep the fastest")
       .only_if(only.on_gpu(), gpu_only)
       .only_if([&o] { return !o.deterministic; },
                "with --deterministic no way to a convolution is chosen by the clock; leave one of "

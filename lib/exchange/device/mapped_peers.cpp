@@ -8,7 +8,7 @@
 namespace fast {
 namespace {
 
-/// At staleness 0, a worker waits for the one that reads after a few rounds.
+/// At staleness 0, the worker that is read soon stops: it needs messages of the one that reads.
 constexpr int attempts = 8;
 
 /// Looks for weights in host memory first: those of workers that have finished are there.
