@@ -29,12 +29,11 @@ void for_tensors(const ParameterLayout& layout, const Part& part) {
 }  // namespace
 
 JobSite::JobSite(const SiteOptions& options, Site::MakeBus make_bus)
-    : name_(options.name),
-      every_(options.every),
+    : description_(fmt::format("site {}, every {}", options.name, options.every)),
       longest_(Seconds(900) + 3 * options.patience),
       gateway_(std::make_unique<Site>(options, std::move(make_bus))) {}
 
-std::string JobSite::describe() const { return fmt::format("site {}, every {}", name_, every_); }
+std::string JobSite::describe() const { return description_; }
 
 std::int64_t JobSite::begin(const Group& group, const ParameterLayout& layout, const LogSink& log) {
   group_ = group;
@@ -87,7 +86,7 @@ void JobSite::reduce_mean() {
 void JobSite::send_mean() { broadcast_->to_all({mean_.data(), mean_.size_bytes()}); }
 
 void JobSite::end_step(std::int64_t rounds) {
-  if (!is_alone() && rounds % every_ == 0)
+  if (!is_alone() && gateway_->acts_after(rounds))
     exchange(rounds);
   else if (is_gateway())
     gateway_->end_step(rounds);
@@ -114,10 +113,14 @@ void JobSite::rebind(const ParameterLayout& layout) {
   if (is_alone()) gateway_->rebind(layout);
 }
 
-void JobSite::restored(std::int64_t rounds) {
-  if (is_alone()) return gateway_->restored(rounds);
+void JobSite::restored(std::int64_t rounds, const std::vector<TensorView>& saved) {
+  if (is_alone()) return gateway_->restored(rounds, saved);
   reduce_mean();
-  on_gateway("site: resuming", [&] { gateway_->restored(rounds); });
+  on_gateway("site: resuming", [&] { gateway_->restored(rounds, saved); });
+}
+
+std::vector<TensorView> JobSite::state() {
+  return is_gateway() ? gateway_->state() : std::vector<TensorView>();
 }
 
 void JobSite::put_back() {

@@ -32,8 +32,9 @@ class JobSite final : public SiteExchange {
   std::int64_t begin(const Group& group, const ParameterLayout& layout,
                      const LogSink& log) override;
   void rebind(const ParameterLayout& layout) override;
-  void restored(std::int64_t rounds) override;
+  void restored(std::int64_t rounds, const std::vector<TensorView>& saved) override;
   void put_back() override;
+  std::vector<TensorView> state() override;
   void end_step(std::int64_t rounds) override;
   void finish() override;
   void abandon() noexcept override;
@@ -47,8 +48,7 @@ class JobSite final : public SiteExchange {
   void send_mean();
   void exchange(std::int64_t rounds);
 
-  std::string name_;
-  std::int64_t every_;
+  std::string description_;
   Seconds longest_;  ///< of a call of the gateway, which has deadlines of its own
   std::unique_ptr<Site> gateway_;
   std::optional<Group> group_;

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace fast::sites {
 namespace {
@@ -13,12 +14,11 @@ void require_fitting(const algorithm::Rule& rule) {
   constexpr std::string_view known[] = {"gasloc", "noloco", "diloco"};
   const algorithm::RuleTraits& traits = rule.traits();
   const bool fits = std::ranges::find(known, traits.name) != std::end(known) &&
-                    traits.timing.delay == 0 && !traits.messages.weights_apart &&
-                    !traits.messages.surveys;
+                    !traits.messages.weights_apart && !traits.messages.surveys;
   require(
       fits, ErrorKind::argument,
-      "sites: the rule {} ({}) cannot exchange between sites; take {}, without delay, fragments, "
-      "changes and fraction",
+      "sites: the rule {} ({}) cannot exchange between sites; take {}, without fragments, changes "
+      "and fraction",
       traits.name, traits.parameters, fmt::join(known, ", "));
 }
 
@@ -79,6 +79,7 @@ std::shared_ptr<const AlignedBuffer> OuterStep::publish(const ParameterLayout& m
 
 void OuterStep::combine(const ParameterLayout& model, std::int64_t number,
                         std::span<const Source> sources, int sites) {
+  model.gather(weights_.data());  // steps may have been made since
   combine::Neighborhood near;
   near.own = {own_->data(), nullptr, message_bytes(), nullptr};
   for (const Source& source : sources) {
@@ -105,6 +106,36 @@ void OuterStep::adopt(const ParameterLayout& model, const AlignedBuffer& state) 
   for (const auto& part : parts())
     from = std::ranges::copy_n(from, std::ssize(part), part.begin()).in;
   put_back(model);
+}
+
+/// Its first vector is φ, from which the steps began.
+void OuterStep::forget_momentum() {
+  for (const TensorView& view : mixer_->state()) {
+    if (view.name == "mixer.state.0") continue;
+    std::fill_n(static_cast<std::byte*>(view.data), view.size_bytes(), std::byte{0});
+  }
+  mixer_->take_state();
+}
+
+std::vector<TensorView> OuterStep::memory() const {
+  std::vector<TensorView> views = mixer_->state();
+  for (TensorView& view : views) view.name = "site." + view.name;
+  return views;
+}
+
+void OuterStep::take_memory(const std::vector<TensorView>& saved) {
+  const std::vector<TensorView> own = memory();
+  std::vector<const TensorView*> found;
+  for (const TensorView& view : own) {
+    const auto same = std::ranges::find_if(saved, [&](const TensorView& other) {
+      return other.name == view.name && other.shape == view.shape && other.dtype == view.dtype;
+    });
+    if (same == saved.end()) return;
+    found.push_back(&*same);
+  }
+  for (std::size_t i = 0; i < own.size(); ++i)
+    std::memcpy(own[i].data, found[i]->data, own[i].size_bytes());
+  mixer_->take_state();
 }
 
 }  // namespace fast::sites

@@ -38,10 +38,14 @@ class OuterStep {
   /// Takes the weights to which the steps have come, and makes the message of exchange `number` of
   /// them. Null: it is not finite, and the exchange is not to be made.
   std::shared_ptr<const AlignedBuffer> publish(const ParameterLayout& model, std::int64_t number);
-  /// Ends the exchange of the latest publish(): writes the next weights to the model. The rest of
-  /// the weights, 1 - Σ weight, is this site's own. `sites`: how many took part.
+  /// Ends the exchange of the latest publish(), some steps later for rules with a delay: writes the
+  /// next weights to the model. The rest of the weights, 1 - Σ weight, is this site's own. `sites`:
+  /// how many took part.
   void combine(const ParameterLayout& model, std::int64_t number, std::span<const Source> sources,
                int sites);
+
+  /// The rule goes on from its weights as if it had made no step before.
+  void forget_momentum();
 
   /// Writes the weights after the latest exchange, or those of adopt(), to the model.
   void put_back(const ParameterLayout& model) const { model.scatter(weights_.data()); }
@@ -49,6 +53,11 @@ class OuterStep {
   std::shared_ptr<const AlignedBuffer> state() const;
   /// Takes over what another site's state() has returned.
   void adopt(const ParameterLayout& model, const AlignedBuffer& state);
+
+  /// The rule's memory, for checkpoints.
+  std::vector<TensorView> memory() const;
+  /// Takes over what memory() had, if all of it is among `saved`: else the rule begins anew.
+  void take_memory(const std::vector<TensorView>& saved);
 
   /// Of a message, or of the weights at the beginning of a state.
   bool is_finite(const std::byte* message) const { return combine::is_finite(layout_, message); }

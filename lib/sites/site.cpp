@@ -5,8 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "core/message.hpp"
 
@@ -35,6 +37,10 @@ void check(const SiteOptions& options) {
   require(options.patience.count() > 0, ErrorKind::argument,
           "site {}: patience of {:g} s; more than 0 s is required", options.name,
           options.patience.count());
+  const std::int64_t delay = options.rule.traits().timing.delay;
+  require(delay < options.every, ErrorKind::argument,
+          "site {}: the rule's delay of {} steps with every {}; it must be below every",
+          options.name, delay, options.every);
   require_any_number(options.topology, options.rule.traits());
 }
 
@@ -192,19 +198,26 @@ bool Site::adopt_from(const Status& from) {
 
 // Exchanges.
 
-void Site::restored(std::int64_t rounds) {
+void Site::restored(std::int64_t rounds, const std::vector<TensorView>& saved) {
   rounds_ = rounds;
   next_ = rounds_ / options_.every;
   outer_->start(model_);
+  outer_->take_memory(saved);
   node_->begin(next_, rounds_);
 }
 
+bool Site::acts_after(std::int64_t rounds) const {
+  return rounds % options_.every == 0 || (rounds + delay()) % options_.every == 0;
+}
+
+/// A site that has begun or resumed within the delay makes its first exchange without one.
 void Site::end_step(std::int64_t rounds) {
-  rounds_ = rounds;
+  rounds_ = rounds + ahead_;
   node_->require_usable();
-  if (rounds_ % options_.every == 0) exchange(rounds_ / options_.every - 1);
+  if (acts_after(rounds_) && !begun_) begin_exchange();
+  if (rounds_ % options_.every == 0) end_exchange();
   node_->set_progress(next_, rounds_);
-  answer_for_state();
+  if (!begun_) answer_for_state();
 }
 
 /// Not while an exchange is under way.
@@ -240,7 +253,8 @@ std::vector<std::string> Site::view(std::int64_t number) const {
   return names;
 }
 
-void Site::exchange(std::int64_t number) {
+void Site::begin_exchange() {
+  const std::int64_t number = (rounds_ + delay()) / options_.every - 1;
   if (is_exact() && number == 0) await_expected();
   if (is_exact()) await_readers(number - 2);
   const std::vector<std::string> sites = view(number);
@@ -250,17 +264,53 @@ void Site::exchange(std::int64_t number) {
           "site {}: the weights are not finite in round {}; they were not published. Try a smaller "
           "learning rate",
           options_.name, rounds_);
-  const auto edges = edges_of(options_.topology, sites, options_.name, number);
-  std::set<std::string> sources = sources_of(edges), followed = sources;
+  auto edges = edges_of(options_.topology, sites, options_.name, number);
+  std::set<std::string> followed = sources_of(edges);
+  lags_ = lags_ || lags(followed, number);
   publish(Content::message, number, message);
   if (!is_exact())  // what a site of the next exchange has published by then is there then
     followed.merge(sources_of(edges_of(options_.topology, sites, options_.name, number + 1)));
   node_->follow(std::move(followed), is_exact() ? number : 0);
-  if (is_exact()) await(sources, number);
-  combine(edges, number, static_cast<int>(sites.size()));
-  if (is_exact()) readers_[number] = std::move(sources);
-  next_ = number + 1;
+  begun_ = Begun{number, std::move(edges), static_cast<int>(sites.size())};
+}
+
+void Site::end_exchange() {
+  const Begun now = *std::exchange(begun_, std::nullopt);
+  if (is_exact()) {
+    std::set<std::string> sources = sources_of(now.edges);
+    await(sources, now.number);
+    readers_[now.number] = std::move(sources);
+  }
+  combine(now);
+  next_ = now.number + 1;
   ++stats_.exchanges;
+  if (std::exchange(lags_, false)) catch_up();
+}
+
+/// At staleness 0, neighbors that are further do not hold what this site would read. Otherwise a
+/// slow site is as good as others, until the network was split.
+bool Site::lags(const std::set<std::string>& sources, std::int64_t number) const {
+  return is_exact() && std::ranges::any_of(sources, [&](const std::string& site) {
+           const auto status = node_->living(site);
+           return status && !status->leaving && status->next > number + most_ahead();
+         });
+}
+
+/// Exchanges that a site may be ahead of another one which it reads. A site that waits holds its
+/// neighbors of the next exchange, they hold theirs, until all wait.
+std::int64_t Site::most_ahead() const {
+  constexpr std::int64_t held = 2;
+  return held + std::bit_width(seen_.size());
+}
+
+/// Takes over the weights of the site that is furthest, as a site that joins does, and its count of
+/// exchanges. The worker's own count of rounds stays.
+void Site::catch_up() {
+  const std::int64_t made = rounds_;
+  const auto from = furthest();
+  if (!from || from->next <= next_ + most_ahead() || !adopt_from(*from)) return;
+  rounds_ = next_ * options_.every;
+  ahead_ += rounds_ - made;
 }
 
 /// The others begin with the state of this site, or of one that has begun before.
@@ -280,12 +330,27 @@ void Site::note_view(const std::vector<std::string>& sites) {
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
     return std::ranges::binary_search(names, name);
   };
-  for (const std::string& site : sites)
-    if (!has(seen_, site) && site != options_.name)
-      say(LogLevel::info, fmt::format("site {} takes part", site));
+  bool were_apart = false;
+  for (const std::string& site : sites) {
+    if (has(seen_, site) || site == options_.name) continue;
+    say(LogLevel::info, fmt::format("site {} takes part", site));
+    were_apart = has_returned(site) || were_apart;
+  }
   for (const std::string& site : seen_)
     if (!has(sites, site)) say(LogLevel::warning, fmt::format("site {} is not there", site));
   seen_ = sites;
+  if (were_apart) outer_->forget_momentum();
+}
+
+/// The same process was there before: the network was split, and what the outer rule remembers is
+/// of steps that each part has made alone.
+bool Site::has_returned(const std::string& site) {
+  const auto status = node_->living(site);
+  if (!status) return false;
+  const auto before = std::exchange(met_[site], status->incarnation);
+  if (before != status->incarnation) return false;
+  lags_ = lags_ || status->next > next_ + most_ahead();
+  return true;
 }
 
 bool Site::wait(const std::function<bool()>& is_over, Seconds longest) {
@@ -337,12 +402,17 @@ void Site::await(const std::set<std::string>& sources, std::int64_t number) {
 }
 
 /// The site may still publish for that exchange, or holds what it has published.
-bool Site::can_come(const Status& site, std::int64_t number) {
+bool Site::can_come(const Status& site, std::int64_t number) const {
   const auto has = [&](const Publication& what) {
     return what.content == Content::message && what.number == number;
   };
   if (std::ranges::any_of(site.newest, has)) return true;
-  return !site.leaving && site.next <= number;
+  return !site.leaving && site.next <= number && !is_behind(site, number);
+}
+
+/// Too far to be waited for: it takes over other sites' weights.
+bool Site::is_behind(const Status& site, std::int64_t number) const {
+  return site.next + most_ahead() < number;
 }
 
 /// What this exchange takes of a site: each publication once at most.
@@ -368,7 +438,8 @@ void Site::leave_out(const SiteEdge& edge, std::int64_t number) {
   if (!is_exact() && status) return;
   ++stats_.left_out;
   const std::string why =
-      !status ? "it is silent"
+      !status                      ? "it is silent"
+      : is_behind(*status, number) ? fmt::format("it is at exchange {}", status->next)
       : can_come(*status, number)
           ? fmt::format("it has not published within {:g} s", options_.patience.count())
           : "it makes no such exchange any more";
@@ -376,13 +447,13 @@ void Site::leave_out(const SiteEdge& edge, std::int64_t number) {
       fmt::format("exchange {}: site {} is left out: {}", number, edge.site, why));
 }
 
-void Site::combine(const std::vector<SiteEdge>& edges, std::int64_t number, int sites) {
+void Site::combine(const Begun& exchange) {
   std::vector<std::shared_ptr<const Received>> held;
   std::vector<Source> sources;
-  for (const SiteEdge& edge : edges) {
-    const auto message = taken(edge.site, number);
+  for (const SiteEdge& edge : exchange.edges) {
+    const auto message = taken(edge.site, exchange.number);
     if (!message) {
-      leave_out(edge, number);
+      leave_out(edge, exchange.number);
       continue;
     }
     const double weight = weight_for_samples(edge.weight, options_.samples, message->what.samples);
@@ -391,7 +462,7 @@ void Site::combine(const std::vector<SiteEdge>& edges, std::int64_t number, int 
     ++ages_[rounds_ - message->what.round];
     ++stats_.reads;
   }
-  outer_->combine(model_, number, sources, sites);
+  outer_->combine(model_, exchange.number, sources, exchange.sites);
 }
 
 // The end.
@@ -399,10 +470,12 @@ void Site::combine(const std::vector<SiteEdge>& edges, std::int64_t number, int 
 void Site::finish() {
   if (!node_) return;
   node_->leave();
+  const std::int64_t published = begun_ ? begun_->number + 1 : next_;
   const auto need_nothing = [&] {
     const std::vector<Status> others = node_->living();
     return std::ranges::none_of(others, [&](const Status& other) {
-      return is_exact() && other.begun && !other.leaving && other.next < next_;
+      return is_exact() && other.begun && !other.leaving && other.next < published &&
+             !is_behind(other, published);
     });
   };
   constexpr Seconds longest{10};

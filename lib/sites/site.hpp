@@ -18,8 +18,9 @@
 
 namespace fast::sites {
 
-/// Exchange k, counted from 0, follows the step after which (k + 1)·every rounds are made. A site
-/// counts its rounds from those of the site that it has taken over from.
+/// Exchange k, counted from 0, follows the step after which (k + 1)·every rounds are made. A rule
+/// with a delay begins it so many steps before. A site counts its rounds from those of the site
+/// that it has taken over from.
 class Site {
  public:
   using MakeBus = std::function<std::unique_ptr<Bus>(const LogSink& log)>;
@@ -32,9 +33,12 @@ class Site {
   // As those of SiteExchange, which a JobSite calls.
   std::int64_t begin(const ParameterLayout& layout, const LogSink& log);
   void rebind(const ParameterLayout& layout) { model_ = layout; }
-  void restored(std::int64_t rounds);
+  void restored(std::int64_t rounds, const std::vector<TensorView>& saved);
   void put_back() { outer_->put_back(model_); }
+  std::vector<TensorView> state() { return outer_->memory(); }
   void end_step(std::int64_t rounds);
+  /// An exchange begins or ends after a step that makes so many rounds.
+  bool acts_after(std::int64_t rounds) const;
   void finish();
   void abandon() noexcept;
   SiteStats stats() const;
@@ -44,7 +48,14 @@ class Site {
     std::uint64_t incarnation = 0;
     std::int64_t number = -1;
   };
+  /// An exchange that has begun.
+  struct Begun {
+    std::int64_t number;
+    std::vector<SiteEdge> edges;
+    int sites;  ///< that take part
+  };
   bool is_exact() const { return options_.staleness == 0; }
+  std::int64_t delay() const { return options_.rule.traits().timing.delay; }
   void say(LogLevel level, const std::string& text) const;
   void take_part();
   void require_new_name() const;
@@ -57,19 +68,25 @@ class Site {
                const std::shared_ptr<const AlignedBuffer>& bytes);
   std::vector<std::string> view(std::int64_t number) const;
   void answer_for_state();
-  void exchange(std::int64_t number);
+  void begin_exchange();
+  void end_exchange();
   void await_expected();
   void note_view(const std::vector<std::string>& sites);
+  bool has_returned(const std::string& site);
+  bool lags(const std::set<std::string>& sources, std::int64_t number) const;
+  std::int64_t most_ahead() const;
+  bool is_behind(const Status& site, std::int64_t number) const;
+  void catch_up();
   bool wait(const std::function<bool()>& is_over, Seconds longest);
   bool is_stalled(const Status& site) const;
   void await_all(const std::set<std::string>& sites,
                  const std::function<bool(const Status&)>& is_done);
   void await_readers(std::int64_t number);
   void await(const std::set<std::string>& sources, std::int64_t number);
-  static bool can_come(const Status& site, std::int64_t number);
+  bool can_come(const Status& site, std::int64_t number) const;
   std::shared_ptr<const Received> taken(const std::string& site, std::int64_t number);
   void leave_out(const SiteEdge& edge, std::int64_t number);
-  void combine(const std::vector<SiteEdge>& edges, std::int64_t number, int sites);
+  void combine(const Begun& exchange);
 
   const SiteOptions options_;
   const MakeBus make_bus_;
@@ -78,9 +95,13 @@ class Site {
   std::unique_ptr<OuterStep> outer_;
   std::unique_ptr<Node> node_;
   std::int64_t next_ = 0, rounds_ = 0;
-  std::string about_;              ///< equal in all sites of the run
-  std::string view_;               ///< hash of the sites of the latest exchange
-  std::vector<std::string> seen_;  ///< these sites
+  std::int64_t ahead_ = 0;  ///< rounds that this site has taken over from others while it trained
+  std::optional<Begun> begun_;
+  bool lags_ = false;  ///< other sites are so far ahead that this one takes over their weights
+  std::string about_;  ///< equal in all sites of the run
+  std::string view_;   ///< hash of the sites of the latest exchange
+  std::vector<std::string> seen_;             ///< these sites
+  std::map<std::string, std::uint64_t> met_;  ///< incarnations of all that were seen
   /// Those that were waited for in vain: their incarnation and next exchange.
   std::map<std::string, std::pair<std::uint64_t, std::int64_t>> stalled_;
   std::map<std::string, Taken> taken_;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace fast {
 
@@ -24,8 +25,11 @@ class SiteExchange {
   virtual std::int64_t begin(const Group& group, const ParameterLayout& layout,
                              const LogSink& log) = 0;
   virtual void rebind(const ParameterLayout& layout) = 0;
-  /// The worker goes on from a checkpoint after so many rounds, and no other site was further.
-  virtual void restored(std::int64_t rounds) = 0;
+  /// The worker goes on from a checkpoint after so many rounds, and no other site was further. What
+  /// state() has returned is among `saved`, or the outer rule begins anew.
+  virtual void restored(std::int64_t rounds, const std::vector<TensorView>& saved) = 0;
+  /// What this rank keeps between exchanges, for checkpoints. Valid until the next step.
+  virtual std::vector<TensorView> state() = 0;
   /// Writes the weights that begin() has taken over to the tensors once more.
   virtual void put_back() = 0;
   /// After each step, with the rounds that count as made with it, and before the workers of this

@@ -3,6 +3,7 @@
 #include <exception>
 #include <fast/core/error.hpp>
 #include <fast/worker/worker.hpp>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -300,7 +301,7 @@ void Worker::Impl::take_part_anew() {
   if (progress.stats.joined_at > 0)
     setting.options.site->put_back();
   else
-    setting.options.site->restored(progress.stats.rounds);
+    setting.options.site->restored(progress.stats.rounds, {});
 }
 
 void Worker::Impl::publish_anew() {
@@ -352,7 +353,7 @@ void Worker::Impl::restore(const std::vector<TensorView>& saved) {
   }
   state.restore(saved, publisher);
   count_republished();
-  if (setting.options.site) setting.options.site->restored(progress.stats.rounds);
+  if (setting.options.site) setting.options.site->restored(progress.stats.rounds, saved);
   const bool fits = state.is_of_these_weights(saved);
   const auto others = setting.group.all_gather(
       fits ? "" : "other weights", Deadline(setting.options.deadline), worker::resuming);
@@ -463,7 +464,12 @@ void Worker::set_schedule(const TopologyRule& rule) {
   if (impl_) impl_->set_schedule(rule);
 }
 
-std::vector<TensorView> Worker::state() { return worker::needed(impl_).state.views(); }
+std::vector<TensorView> Worker::state() {
+  std::vector<TensorView> views = worker::needed(impl_).state.views();
+  if (const auto& site = impl_->setting.options.site)
+    std::ranges::move(site->state(), std::back_inserter(views));
+  return views;
+}
 void Worker::restore(const std::vector<TensorView>& saved) { worker::needed(impl_).restore(saved); }
 
 void Worker::finish() {
