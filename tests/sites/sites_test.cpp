@@ -56,6 +56,16 @@ std::vector<Case> cases() {
        schedule::random_matchings(7)},
       {"noloco", algorithm::noloco({.period = steps_between}), schedule::random_matchings(7)},
       {"diloco", algorithm::diloco({.period = steps_between}), stencil::complete()},
+      {"gasloc, delayed", algorithm::gasloc({.period = steps_between, .delay = 1}),
+       stencil::ring()},
+      {"gasloc, delayed, accelerated and blended",
+       algorithm::gasloc(
+           {.period = steps_between, .rate = 0.8, .acceleration = 0.3, .delay = 2, .blend = 0.3}),
+       stencil::complete()},
+      {"noloco, delayed", algorithm::noloco({.period = steps_between, .delay = 2}),
+       schedule::random_matchings(7)},
+      {"diloco, delayed", algorithm::diloco({.period = steps_between, .delay = 1}),
+       stencil::complete()},
   };
 }
 
@@ -64,7 +74,7 @@ std::uint64_t drawn_seed() { return std::random_device{}(); }
 }  // namespace
 
 TEST_CASE("sites of one rank are equal to workers of one job") {
-  const Case now = cases()[static_cast<std::size_t>(GENERATE(0, 1, 2, 3, 4))];
+  const Case now = cases()[static_cast<std::size_t>(GENERATE(range(0, 9)))];
   const int count = 5;
   const auto seed = drawn_seed();
   INFO(now.name << " on " << count << " sites, seed " << seed);
@@ -229,6 +239,101 @@ TEST_CASE("a site that resumes has its own weights if it is further than the oth
     run(0, &saved, 1, 8);
     ended = true;
   });
+}
+
+TEST_CASE("a site that resumes alone goes on with the memory of its outer rule") {
+  const auto rule = GENERATE(
+      algorithm::noloco({.period = steps_between}),
+      algorithm::gasloc({.period = steps_between, .rate = 0.7, .acceleration = 0.4}),
+      algorithm::diloco({.period = steps_between, .rate = 0.6, .momentum = 0.8, .delay = 1}));
+  INFO(rule.traits().name);
+  const auto hub = std::make_shared<MemoryHub>();
+  sites::SiteOptions options = options_of(0, 1);
+  options.rule = rule;
+  options.topology = rule.traits().name == "noloco" ? schedule::random_matchings(3)
+                                                    : TopologyRule(stencil::complete());
+  const auto train = [](Still& still, int rounds) {
+    for (int t = 0; t < rounds; ++t) still.worker.step([&] { still.x[0] += 1 / still.x[0]; });
+  };
+  const int before = 4 * steps_between + 1, after = 5 * steps_between;
+  Still undisturbed(hub, options, 1);
+  train(undisturbed, before + after);
+  const double expected = undisturbed.x[0];
+  undisturbed.worker.abandon();
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<TensorView> saved;
+  double weights = 0;
+  options.name = "b";
+  {
+    Still first(hub, options, 1);
+    train(first, before);
+    weights = first.x[0];
+    saved = first.worker.state();
+    for (TensorView& view : saved) {
+      const auto* data = static_cast<const std::byte*>(view.data);
+      bytes.emplace_back(data, data + view.size_bytes());
+    }
+    for (std::size_t i = 0; i < saved.size(); ++i) saved[i].data = bytes[i].data();
+    first.worker.abandon();
+  }
+  options.name = "c";
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // a and b are silent
+  Still second(hub, options, 1);
+  second.x[0] = weights;
+  second.worker.restore(saved);
+  train(second, after);
+  CHECK(second.x[0] == expected);
+}
+
+TEST_CASE("a site that has fallen far behind while it was apart takes over the others' weights") {
+  const auto hub = std::make_shared<MemoryHub>();
+  const std::int64_t staleness = GENERATE(0, 1);
+  INFO("staleness " << staleness);
+  std::atomic<int> stage = 0;
+  std::vector<sites::SiteStats> stats(2);
+  std::vector<double> ends(2);
+  run_sites(2, [&](int me) {
+    sites::SiteOptions options = options_of(me, 2);
+    options.staleness = staleness;
+    Still still(hub, options, 1);
+    const auto step = [&](const std::function<bool()>& is_over) {
+      const auto until = Clock::now() + std::chrono::seconds(30);
+      while (!is_over() && Clock::now() < until) {
+        still.idle(1);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      }
+    };
+    const auto await = [&](int wanted) {
+      const auto until = Clock::now() + std::chrono::seconds(30);
+      while (stage < wanted && Clock::now() < until)
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    };
+    still.idle(2 * steps_between);
+    if (me == 0) {
+      hub->cut("b");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+      still.x[0] = 9;
+      still.idle(40 * steps_between);
+      stage = 1;
+      step([&] { return stage == 3; });
+    } else {
+      await(1);
+      still.idle(steps_between);  // alone
+      hub->mend("b");
+      std::this_thread::sleep_for(std::chrono::milliseconds(600));
+      still.x[0] = -9;
+      const auto reads = sites::stats_of(*still.site).reads;
+      step([&] { return sites::stats_of(*still.site).reads > reads + 3; });
+      expect(still.x[0] == 9, fmt::format("its weights are those of the other: {}", still.x[0]));
+      expect(still.worker.round() < 2000, "its own rounds go on");
+      stage = 3;
+    }
+    still.worker.finish();
+    stats[static_cast<std::size_t>(me)] = sites::stats_of(*still.site);
+    ends[static_cast<std::size_t>(me)] = still.x[0];
+  });
+  CHECK(ends == std::vector<double>{9, 9});
+  CHECK(stats[0].waited_s < 5);
 }
 
 TEST_CASE("a site whose connection is lost goes on alone, and takes part again afterwards") {
@@ -493,6 +598,8 @@ TEST_CASE("options out of range are refused before anything is sent") {
   CHECK_THAT(with([](auto& o) { o.expect = 0; }), ContainsSubstring("expect 0"));
   CHECK_THAT(with([](auto& o) { o.silence = Seconds(0.1); }), ContainsSubstring("silence"));
   CHECK_THAT(with([](auto& o) { o.staleness = -1; }), ContainsSubstring("staleness -1"));
+  CHECK_THAT(with([](auto& o) { o.rule = algorithm::gasloc({.period = 90, .delay = 50}); }),
+             ContainsSubstring("must be below every"));
   CHECK_THAT(with([](auto& o) { o.topology = stencil::hypercube(); }),
              ContainsSubstring("sites come and go"));
   CHECK_THAT(with([](auto& o) {
@@ -505,9 +612,9 @@ TEST_CASE("options out of range are refused before anything is sent") {
 
 TEST_CASE("rules that cannot exchange between sites are refused") {
   const auto hub = std::make_shared<MemoryHub>();
-  for (const auto& rule : {algorithm::awc(), algorithm::push_sum(), algorithm::choco(),
-                           algorithm::gasloc({.delay = 3}), algorithm::gasloc({.changes = true}),
-                           algorithm::diloco({.fragments = 2})}) {
+  for (const auto& rule :
+       {algorithm::awc(), algorithm::push_sum(), algorithm::choco(),
+        algorithm::gasloc({.changes = true}), algorithm::diloco({.fragments = 2})}) {
     sites::SiteOptions options = options_of(0, 1);
     options.rule = rule;
     options.topology = stencil::complete();
