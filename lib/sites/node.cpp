@@ -52,7 +52,7 @@ void Node::listen() {
   bus_->listen(subject("get", own_.site),
                [this](std::string_view, std::string_view text) { hear_request(text); });
   bus_->listen(subject("ask", own_.site),
-               [this](std::string_view, std::string_view) { hear_state_request(); });
+               [this](std::string_view, std::string_view text) { hear_wish(text); });
   bus_->listen(own_.run + ".data.*." + own_.site,
                [this](std::string_view on, std::string_view text) { hear_chunk(on, text); });
 }
@@ -158,9 +158,16 @@ void Node::require_usable() const {
       own_.site, own_.run);
 }
 
-void Node::hear_state_request() {
+bool Node::takes_whole_request() {
   const std::lock_guard lock(mutex_);
-  state_asked_ = true;
+  return std::exchange(whole_asked_, false);
+}
+
+void Node::hear_wish(std::string_view text) {
+  const auto wish = decode_wish(text);
+  if (!wish) return;
+  const std::lock_guard lock(mutex_);
+  (*wish == Content::state ? state_asked_ : whole_asked_) = true;
   changed_.notify_all();
 }
 
@@ -247,7 +254,7 @@ void Node::ask_for_states(Outgoing& out, Clock::time_point now) {
     const bool waits = mailbox.wants_state && !mailbox.state && !mailbox.fetch;
     if (!waits || now - mailbox.asked < between_asks) continue;
     mailbox.asked = now;
-    out.letters.push_back({subject("ask", site), "{}\n"});
+    out.letters.push_back({subject("ask", site), encode(Content::state)});
   }
 }
 
@@ -327,7 +334,8 @@ std::optional<Publication> Node::wanted(const Mailbox& mailbox, const Status& fr
       continue;
     }
     if (!followed_.contains(from.site) || what.number < least_) continue;
-    if (what.bytes != options_.message_bytes) continue;
+    if (what.bytes != (what.base < 0 ? options_.message_bytes : options_.difference_bytes))
+      continue;
     if (options_.exact && has(mailbox, what)) continue;
     const bool is_better =
         !best || (options_.exact ? what.number < best->number : what.number > best->number);
@@ -462,6 +470,10 @@ std::shared_ptr<const Received> Node::state(const std::string& site) const {
   const std::lock_guard lock(mutex_);
   const auto found = mailboxes_.find(site);
   return found == mailboxes_.end() ? nullptr : found->second.state;
+}
+
+void Node::ask_for_whole(const std::string& site) {
+  bus_->send(subject("ask", site), encode(Content::message));
 }
 
 void Node::forget_state(const std::string& site) {

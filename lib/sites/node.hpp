@@ -34,8 +34,8 @@ struct Received {
 struct NodeOptions {
   std::string site, about;
   Seconds silence{2};
-  /// Bytes of a message, of a state: others are not read.
-  std::uint64_t message_bytes = 0, state_bytes = 0;
+  /// Bytes of a whole message, of a difference, of a state: others are not read.
+  std::uint64_t message_bytes = 0, difference_bytes = 0, state_bytes = 0;
   /// Each message of a neighbor is read; else only its newest one.
   bool exact = true;
   LogSink log{};
@@ -59,6 +59,8 @@ class Node {
   void publish(Publication what, std::shared_ptr<const AlignedBuffer> bytes);
   /// A site asks for a state; until one is published.
   bool is_asked_for_state() const;
+  /// A reader has asked for a whole message since the last call.
+  bool takes_whole_request();
   void leave();
   /// Throws Error(argument) when another process has taken this site's name, and Error(resource)
   /// when the server will not take this one back.
@@ -82,6 +84,8 @@ class Node {
   /// From now on, until it is there.
   void ask_for_state(const std::string& site);
   std::shared_ptr<const Received> state(const std::string& site) const;
+  /// Differences of that site refer to what this one has not read.
+  void ask_for_whole(const std::string& site);
   /// The memory of that state is free again.
   void forget_state(const std::string& site);
 
@@ -117,7 +121,7 @@ class Node {
   void hear_status(std::string_view on, std::string_view text);
   void hear_request(std::string_view text);
   void hear_chunk(std::string_view on, std::string_view text);
-  void hear_state_request();
+  void hear_wish(std::string_view text);
   bool tick();
   void keep(const std::string& site, const Fetch& fetch);
   // With the lock held.
@@ -142,7 +146,7 @@ class Node {
   std::condition_variable_any changed_;
   SiteTable table_;
   Status own_;
-  bool appeared_ = false, replaced_ = false, state_asked_ = false;
+  bool appeared_ = false, replaced_ = false, state_asked_ = false, whole_asked_ = false;
   std::vector<Held> held_;
   std::set<std::string> followed_;
   std::int64_t least_ = 0;

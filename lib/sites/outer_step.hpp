@@ -30,6 +30,8 @@ class OuterStep {
   /// this does not run.
   OuterStep(const ParameterLayout& model, const algorithm::Rule& rule);
 
+  /// Of packed models: messages, and the weights at the beginning of a state.
+  const ParameterLayout& layout() const { return layout_; }
   std::uint64_t message_bytes() const { return mixer_->coded().size_bytes(); }
   std::uint64_t state_bytes() const;
 

@@ -42,14 +42,18 @@ void check(const SiteOptions& options) {
           "site {}: the rule's delay of {} steps with every {}; it must be below every",
           options.name, delay, options.every);
   require_any_number(options.topology, options.rule.traits());
+  require(!options.codec.stochastic, ErrorKind::argument,
+          "site {}: codec {}; sites round to nearest: take {}", options.name,
+          codec::name(options.codec), codec::name({.kind = options.codec.kind}));
 }
 
 /// What must be equal in all sites of a run, in one line.
 std::string about(const SiteOptions& options, const ParameterLayout& layout) {
   const algorithm::RuleTraits& traits = options.rule.traits();
-  return fmt::format("{} (layout {:016x}), {} {}, every {}, {}, staleness {}", layout.describe(),
-                     layout.hash(), traits.name, traits.parameters, options.every,
-                     options.topology.name(), options.staleness);
+  return fmt::format("{} (layout {:016x}), {} {}, every {}, {}, staleness {}, codec {}",
+                     layout.describe(), layout.hash(), traits.name, traits.parameters,
+                     options.every, options.topology.name(), options.staleness,
+                     codec::name(options.codec));
 }
 
 std::vector<std::string> names_of(const std::vector<Status>& sites) {
@@ -81,9 +85,12 @@ std::int64_t Site::begin(const ParameterLayout& layout, const LogSink& log) {
   about_ = about(options_, layout);
   outer_ = std::make_unique<OuterStep>(layout, options_.rule);
   outer_->start(layout);
+  coder_ = std::make_unique<MessageCoder>(outer_->layout(), options_.codec.kind);
+  require_known_neighbors();
   node_ = std::make_unique<Node>(
-      make_bus_(log), NodeOptions{options_.name, about_, options_.silence, outer_->message_bytes(),
-                                  outer_->state_bytes(), is_exact(), log});
+      make_bus_(log),
+      NodeOptions{options_.name, about_, options_.silence, coder_->whole_bytes(),
+                  coder_->difference_bytes(), outer_->state_bytes(), is_exact(), log});
   try {
     take_part();
   } catch (...) {
@@ -91,6 +98,16 @@ std::int64_t Site::begin(const ParameterLayout& layout, const LogSink& log) {
     throw;
   }
   return rounds_;
+}
+
+/// Those that read differences read all of them.
+void Site::require_known_neighbors() const {
+  if (!coder_->sends_differences()) return;
+  constexpr int some = 5;
+  require(is_exact() && options_.topology.make(some).is_static(), ErrorKind::argument,
+          "site {}: codec {} with topology {} and staleness {}; it sends differences, which need "
+          "staleness 0 and neighbors that stay: take ring or complete, or int8",
+          options_.name, codec::name(options_.codec), options_.topology.name(), options_.staleness);
 }
 
 void Site::take_part() {
@@ -226,8 +243,9 @@ void Site::answer_for_state() {
 }
 
 void Site::publish(Content content, std::int64_t number,
-                   const std::shared_ptr<const AlignedBuffer>& bytes) {
+                   const std::shared_ptr<const AlignedBuffer>& bytes, std::int64_t base) {
   Publication what;
+  what.base = base;
   what.content = content;
   what.number = number;
   what.round = content == Content::state ? number * options_.every : rounds_;
@@ -258,8 +276,8 @@ void Site::begin_exchange() {
   if (is_exact() && number == 0) await_expected();
   if (is_exact()) await_readers(number - 2);
   const std::vector<std::string> sites = view(number);
-  note_view(sites);
-  const auto message = outer_->publish(model_, number);
+  const bool has_newcomers = note_view(sites);
+  auto message = outer_->publish(model_, number);
   require(message != nullptr, ErrorKind::numeric,
           "site {}: the weights are not finite in round {}; they were not published. Try a smaller "
           "learning rate",
@@ -267,7 +285,9 @@ void Site::begin_exchange() {
   auto edges = edges_of(options_.topology, sites, options_.name, number);
   std::set<std::string> followed = sources_of(edges);
   lags_ = lags_ || lags(followed, number);
-  publish(Content::message, number, message);
+  const bool is_whole = node_->takes_whole_request() || has_newcomers;
+  const MessageCoder::Coded coded = coder_->encode(std::move(message), number, is_whole);
+  publish(Content::message, number, coded.bytes, coded.base);
   if (!is_exact())  // what a site of the next exchange has published by then is there then
     followed.merge(sources_of(edges_of(options_.topology, sites, options_.name, number + 1)));
   node_->follow(std::move(followed), is_exact() ? number : 0);
@@ -323,16 +343,17 @@ void Site::await_expected() {
   }
 }
 
-/// Says who has come, and who is not there any more.
-void Site::note_view(const std::vector<std::string>& sites) {
+/// Says who has come, and who is not there any more. True if somebody has come.
+bool Site::note_view(const std::vector<std::string>& sites) {
   const std::string names = fmt::format("{}", fmt::join(sites, "\n"));
   view_ = sha256_of(std::as_bytes(std::span(names)));
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
     return std::ranges::binary_search(names, name);
   };
-  bool were_apart = false;
+  bool were_apart = false, has_newcomers = false;
   for (const std::string& site : sites) {
     if (has(seen_, site) || site == options_.name) continue;
+    has_newcomers = true;
     say(LogLevel::info, fmt::format("site {} takes part", site));
     were_apart = has_returned(site) || were_apart;
   }
@@ -340,6 +361,7 @@ void Site::note_view(const std::vector<std::string>& sites) {
     if (!has(sites, site)) say(LogLevel::warning, fmt::format("site {} is not there", site));
   seen_ = sites;
   if (were_apart) outer_->forget_momentum();
+  return has_newcomers;
 }
 
 /// The same process was there before: the network was split, and what the outer rule remembers is
@@ -416,7 +438,7 @@ bool Site::is_behind(const Status& site, std::int64_t number) const {
 }
 
 /// What this exchange takes of a site: each publication once at most.
-std::shared_ptr<const Received> Site::taken(const std::string& site, std::int64_t number) {
+std::shared_ptr<const Received> Site::latest(const std::string& site, std::int64_t number) {
   Taken& last = taken_[site];
   const auto message = is_exact() ? node_->message(site, number) : node_->message(site, 0, true);
   if (!message) return nullptr;
@@ -424,19 +446,36 @@ std::shared_ptr<const Received> Site::taken(const std::string& site, std::int64_
       message->incarnation != last.incarnation || message->what.number > last.number;
   if (!is_new) return nullptr;
   last = {message->incarnation, message->what.number};
-  if (outer_->is_finite(message->bytes->data())) return message;
-  say(LogLevel::warning,
-      fmt::format("publication {} of site {} has values that are not finite; it is left out",
-                  message->what.number, site));
+  return message;
+}
+
+/// What the rule takes of a message. Null: it cannot take it.
+std::shared_ptr<const AlignedBuffer> Site::decode(const Received& message) {
+  const auto decoded = coder_->decode(message);
+  if (decoded && outer_->is_finite(decoded->data())) return decoded;
+  const std::string why = decoded ? "has values that are not finite"
+                                  : "is a difference to one that this site has not read";
+  say(LogLevel::warning, fmt::format("publication {} of site {} {}; it is left out",
+                                     message.what.number, message.site, why));
+  coder_->forget(message.site);
+  if (coder_->sends_differences()) node_->ask_for_whole(message.site);
   return nullptr;
 }
 
-/// Its weight stays with this site. At staleness above 0 nothing new may have come of it.
-void Site::leave_out(const SiteEdge& edge, std::int64_t number) {
+/// Its weight stays with this site.
+void Site::note_left_out(const SiteEdge& edge) {
   stats_.mean_drift_weight += edge.weight;
-  const auto status = node_->living(edge.site);
-  if (!is_exact() && status) return;
   ++stats_.left_out;
+}
+
+/// At staleness above 0 nothing new may have come of it.
+void Site::leave_out(const SiteEdge& edge, std::int64_t number) {
+  const auto status = node_->living(edge.site);
+  if (!is_exact() && status) {
+    stats_.mean_drift_weight += edge.weight;
+    return;
+  }
+  note_left_out(edge);
   const std::string why =
       !status                      ? "it is silent"
       : is_behind(*status, number) ? fmt::format("it is at exchange {}", status->next)
@@ -448,17 +487,22 @@ void Site::leave_out(const SiteEdge& edge, std::int64_t number) {
 }
 
 void Site::combine(const Begun& exchange) {
-  std::vector<std::shared_ptr<const Received>> held;
+  std::vector<std::shared_ptr<const AlignedBuffer>> held;
   std::vector<Source> sources;
   for (const SiteEdge& edge : exchange.edges) {
-    const auto message = taken(edge.site, exchange.number);
+    const auto message = latest(edge.site, exchange.number);
     if (!message) {
       leave_out(edge, exchange.number);
       continue;
     }
+    auto decoded = decode(*message);
+    if (!decoded) {
+      note_left_out(edge);
+      continue;
+    }
     const double weight = weight_for_samples(edge.weight, options_.samples, message->what.samples);
-    sources.push_back({message->bytes->data(), weight});
-    held.push_back(message);
+    sources.push_back({decoded->data(), weight});
+    held.push_back(std::move(decoded));
     ++ages_[rounds_ - message->what.round];
     ++stats_.reads;
   }

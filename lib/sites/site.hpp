@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sites/message_coder.hpp"
 #include "sites/node.hpp"
 #include "sites/outer_step.hpp"
 #include "sites/site_weights.hpp"
@@ -57,6 +58,7 @@ class Site {
   bool is_exact() const { return options_.staleness == 0; }
   std::int64_t delay() const { return options_.rule.traits().timing.delay; }
   void say(LogLevel level, const std::string& text) const;
+  void require_known_neighbors() const;
   void take_part();
   void require_new_name() const;
   void require_same(const std::vector<Status>& others) const;
@@ -65,13 +67,13 @@ class Site {
   void adopt();
   bool adopt_from(const Status& from);
   void publish(Content content, std::int64_t number,
-               const std::shared_ptr<const AlignedBuffer>& bytes);
+               const std::shared_ptr<const AlignedBuffer>& bytes, std::int64_t base = -1);
   std::vector<std::string> view(std::int64_t number) const;
   void answer_for_state();
   void begin_exchange();
   void end_exchange();
   void await_expected();
-  void note_view(const std::vector<std::string>& sites);
+  bool note_view(const std::vector<std::string>& sites);
   bool has_returned(const std::string& site);
   bool lags(const std::set<std::string>& sources, std::int64_t number) const;
   std::int64_t most_ahead() const;
@@ -84,7 +86,9 @@ class Site {
   void await_readers(std::int64_t number);
   void await(const std::set<std::string>& sources, std::int64_t number);
   bool can_come(const Status& site, std::int64_t number) const;
-  std::shared_ptr<const Received> taken(const std::string& site, std::int64_t number);
+  std::shared_ptr<const Received> latest(const std::string& site, std::int64_t number);
+  std::shared_ptr<const AlignedBuffer> decode(const Received& message);
+  void note_left_out(const SiteEdge& edge);
   void leave_out(const SiteEdge& edge, std::int64_t number);
   void combine(const Begun& exchange);
 
@@ -93,6 +97,7 @@ class Site {
   LogSink log_;
   ParameterLayout model_;
   std::unique_ptr<OuterStep> outer_;
+  std::unique_ptr<MessageCoder> coder_;
   std::unique_ptr<Node> node_;
   std::int64_t next_ = 0, rounds_ = 0;
   std::int64_t ahead_ = 0;  ///< rounds that this site has taken over from others while it trained

@@ -17,6 +17,7 @@ std::shared_ptr<SiteExchange> SiteChoice::join() const {
   result.url = url;
   result.rule = algorithm::by_name(algorithm, algorithm::parameters_from(algorithm_options));
   result.topology = topology_from(topology);
+  result.codec = codec::by_name(codec);
   return sites::join(result);
 }
 
@@ -56,6 +57,10 @@ void add_rows(options::OptionTable& table, SiteChoice& site) {
            "which sites read each other: a name that fits any number of them")
       .only_if(is_site, no_site);
   table
+      .add("site_codec", site.codec, choice({"identity", "bf16", "fp16", "int8", "int4", "int2"}),
+           "what messages to other sites are coded with; int4 and int2 at --site-staleness 0")
+      .only_if(is_site, no_site);
+  table
       .add("site_staleness", site.options.staleness,
            or_word(number<std::int64_t>(zero_or_more()), "inf", std::int64_t{1}),
            "0: an exchange waits for what the other sites publish for it; inf: it never waits and "
@@ -65,6 +70,10 @@ void add_rows(options::OptionTable& table, SiteChoice& site) {
       .add("site_patience", site.options.patience, seconds(positive()),
            "at --site-staleness 0, a site that is alive but has not published for so long is left "
            "out")
+      .only_if(is_site, no_site);
+  table
+      .add("site_samples", site.options.samples, number<double>(positive()),
+           "what a step of this site counts, relative to other sites': its number of samples")
       .only_if(is_site, no_site);
   table
       .add("site_expect", site.options.expect, number<int>(one_or_more()),

@@ -14,7 +14,7 @@ namespace fast::sites {
 
 struct SiteChoice {
   std::string name, url;  ///< without a name: no other sites
-  std::string algorithm = "gasloc", topology = "ring";
+  std::string algorithm = "gasloc", topology = "ring", codec = "identity";
   std::vector<std::string> algorithm_options;
   SiteOptions options;  ///< the members above replace its own
 

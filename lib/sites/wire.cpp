@@ -51,6 +51,7 @@ Json json_of(const Publication& publication) {
           {"round", publication.round},
           {"samples", publication.samples},
           {"view", publication.view},
+          {"base", publication.base},
           {"bytes", publication.bytes},
           {"sha256", publication.sha256}};
 }
@@ -63,6 +64,8 @@ Publication publication_of(const Json& json) {
   json.at("samples").get_to(result.samples);
   require_value(result.samples > 0 && result.samples <= most_samples);
   json.at("view").get_to(result.view);
+  json.at("base").get_to(result.base);
+  require_value(result.base >= -1 && result.base < result.number);
   result.bytes = static_cast<std::uint64_t>(count_in(json, "bytes"));
   json.at("sha256").get_to(result.sha256);
   return result;
@@ -130,6 +133,13 @@ std::string encode(const Chunk& chunk) {
                               {"sha256", chunk.sha256}});
   text.append(reinterpret_cast<const char*>(chunk.bytes.data()), chunk.bytes.size());
   return text;
+}
+
+std::string encode(Content wish) { return line_of({{"content", name_of(wish)}}); }
+
+std::optional<Content> decode_wish(std::string_view text) {
+  return decoded<Content>(text,
+                          [](const Json& json, std::string_view) { return content_of(json); });
 }
 
 std::optional<Status> decode_status(std::string_view text) {

@@ -14,7 +14,7 @@
 
 namespace fast::sites {
 
-inline constexpr int wire_format = 1;
+inline constexpr int wire_format = 2;
 inline constexpr std::size_t chunk_bytes = 64 * 1024;
 /// Chunks that one request asks for, at most.
 inline constexpr std::size_t most_asked = 16;
@@ -32,7 +32,8 @@ struct Publication {
   std::int64_t number = -1;  ///< of the exchange it is for; of a state: of the next exchange
   std::int64_t round = 0;    ///< rounds of the site when it was made
   double samples = 1;
-  std::string view;  ///< SHA-256 of the names of the sites that its site saw
+  std::string view;        ///< SHA-256 of the names of the sites that its site saw
+  std::int64_t base = -1;  ///< of a difference: the message that it is to be added to; -1: whole
   std::uint64_t bytes = 0;
   std::string sha256;  ///< of all bytes, in hexadecimal digits
   bool operator==(const Publication&) const = default;
@@ -81,11 +82,14 @@ struct Chunk {
 std::string encode(const Status& status);
 std::string encode(const ChunkRequest& request);
 std::string encode(const Chunk& chunk);
+/// Asks a site to publish its state, or to publish its next message whole.
+std::string encode(Content wish);
 /// None: it is not such a message, of another format, or has a value that is out of range. `bytes`
 /// refer to `text`.
 std::optional<Status> decode_status(std::string_view text);
 std::optional<ChunkRequest> decode_request(std::string_view text);
 std::optional<Chunk> decode_chunk(std::string_view text);
+std::optional<Content> decode_wish(std::string_view text);
 
 /// 1 to 40 letters, digits, '-' and '_'.
 bool is_site_name(std::string_view name);

@@ -25,6 +25,8 @@ class Site:
     algorithm: str = "gasloc"  #: what an exchange does: gasloc, noloco or diloco
     algorithm_options: dict[str, Any] | None = None  #: of that rule: {"rate": 0.7}
     topology: str = "ring"  #: which sites read each other: a name that fits any number of them
+    codec: str = "identity"  #: of messages to other sites: identity, bf16, fp16, int8; with staleness 0 also int4 and int2
+    samples: float = 1  #: what a step of this site counts, relative to the other sites': the number of its samples
     staleness: float = 0  #: 0: an exchange waits for the other sites; math.inf: it never waits
     patience: float = 60  #: seconds: at staleness 0, a site that lives but has not published for so long is left out
     expect: int = 1  #: the first exchange waits until so many sites are there
@@ -36,7 +38,7 @@ class Site:
         if self.staleness not in (0, math.inf):
             raise _core.ArgumentError(f"Site: staleness {self.staleness}; 0 or math.inf is required")
         values = {"site": self.name, "site_url": self.url, "site_every": self.every, "site_algorithm": self.algorithm,
-                  "site_topology": self.topology, "site_staleness": self.staleness, "site_expect": self.expect, "site_patience": self.patience}
+                  "site_topology": self.topology, "site_codec": self.codec, "site_samples": self.samples, "site_staleness": self.staleness, "site_expect": self.expect, "site_patience": self.patience}
         values |= {"site_algorithm_option": self.algorithm_options} if self.algorithm_options else {}
         values |= {"site_credentials": self.credentials} if self.credentials else {}
         return values | ({"site_ca": self.ca} if self.ca else {})

@@ -1,6 +1,7 @@
 // The outer rule of a site: what it forgets, and what it takes over.
 #include "sites/outer_step.hpp"
 
+#include <fast/algorithm/rules.hpp>
 #include <fast/core/random.hpp>
 
 #include <span>

@@ -144,6 +144,105 @@ TEST_CASE("sites come to the mean of their weights, by samples") {
   for (const double end : ends) CHECK(end == Approx(mean).epsilon(1e-12));
 }
 
+TEST_CASE("coded messages keep the mean of the sites, and bring them together") {
+  struct Coded {
+    const char* codec;
+    double consensus_step, apart;
+    double bytes;  ///< an element
+  };
+  const Coded now = GENERATE(
+      Coded{"bf16", 1, 0.05, 2}, Coded{"fp16", 1, 0.01, 2}, Coded{"int8", 1, 0.1, 1 + 1.0 / 64},
+      Coded{"int4", 0.7, 1e-4, 0.5 + 1.0 / 64}, Coded{"int2", 0.3, 1e-2, 0.25 + 1.0 / 32});
+  const auto seed = drawn_seed();
+  INFO(now.codec << ", seed " << seed);
+  const std::size_t elements = 20'000;
+  const int count = 3, exchanges = 40;
+  const auto hub = std::make_shared<MemoryHub>(Weather{.lost = 0.005, .seed = seed});
+  std::vector<std::vector<float>> ends(count, std::vector<float>(elements));
+  std::vector<double> mean(elements);
+  Rng rng(seed);
+  std::vector<std::vector<float>> starts = ends;
+  for (std::size_t e = 0; e < elements; ++e) {
+    for (auto& start : starts) {
+      start[e] = static_cast<float>(rng.normal());
+      mean[e] += start[e] / static_cast<double>(count);
+    }
+  }
+  run_sites(count, [&](int me) {
+    sites::SiteOptions options = options_of(me, count);
+    options.silence = Seconds(20);
+    options.rule =
+        algorithm::gasloc({.period = steps_between, .consensus_step = now.consensus_step});
+    options.codec = codec::by_name(now.codec);
+    auto& x = ends[static_cast<std::size_t>(me)];
+    const auto site = site_on(hub, options);
+    Worker worker = site_worker({view_of("x", std::span(x))}, site);
+    x = starts[static_cast<std::size_t>(me)];
+    for (int t = 0; t < exchanges * steps_between; ++t) worker.step([] {});
+    worker.finish();
+    const sites::SiteStats stats = sites::stats_of(*site);
+    expect(stats.left_out == 0, "nothing is left out");
+    const double most = (exchanges * now.bytes + 4) * 2 * static_cast<double>(elements);
+    expect(stats.bytes_received <= most,
+           fmt::format("{} of at most {} bytes were received", stats.bytes_received, most));
+  });
+  double drift = 0, apart = 0;
+  for (std::size_t e = 0; e < elements; ++e) {
+    double sum = 0;
+    for (const auto& x : ends) sum += static_cast<double>(x[e]) / count;
+    drift = std::max(drift, std::abs(sum - mean[e]));
+    for (const auto& x : ends) apart = std::max(apart, std::abs(x[e] - mean[e]));
+  }
+  CHECK(drift < 1e-5);
+  CHECK(apart < now.apart);
+}
+
+TEST_CASE("a site that joins reads whole messages first, and differences afterwards") {
+  const auto hub = std::make_shared<MemoryHub>();
+  std::atomic<int> joined = 0;
+  std::vector<double> ends(3);
+  run_sites(3, [&](int me) {
+    sites::SiteOptions options = options_of(me, 2);
+    options.codec = codec::by_name("int4");
+    options.topology = stencil::complete();
+    while (me == 2 && joined < 2) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    Still still(hub, options, 1);
+    still.x[0] = 1 + me;
+    still.idle(5 * steps_between);
+    ++joined;
+    const auto until = Clock::now() + std::chrono::seconds(30);
+    while (joined < 3 && Clock::now() < until) still.idle(steps_between);
+    still.idle(20 * steps_between);
+    ends[static_cast<std::size_t>(me)] = still.x[0];
+    expect(sites::stats_of(*still.site).left_out <= 1, "no message lacks its base");
+    still.worker.finish();
+  });
+  for (const double end : ends) CHECK(end == Approx(ends[0]).epsilon(1e-3));
+}
+
+TEST_CASE("codecs that do not fit a site are refused") {
+  const auto hub = std::make_shared<MemoryHub>();
+  const auto with = [&](const std::function<void(sites::SiteOptions&)>& change) {
+    sites::SiteOptions options = options_of(0, 1);
+    change(options);
+    return error_of([&] { Still(hub, options, 1); });
+  };
+  CHECK_THAT(with([](auto& o) {
+               o.codec = codec::by_name("int4");
+               o.staleness = 1;
+             }),
+             ContainsSubstring("it sends differences"));
+  CHECK_THAT(with([](auto& o) {
+               o.codec = codec::by_name("int2");
+               o.topology = schedule::random_matchings(1);
+             }),
+             ContainsSubstring("it sends differences"));
+  CHECK_THAT(with([](auto& o) { o.codec = codec::by_name("int8_stochastic"); }),
+             ContainsSubstring("take int8"));
+  CHECK_THAT(with([](auto& o) { o.codec = {.kind = codec::Kind::sparse}; }),
+             ContainsSubstring("codec sparse"));
+}
+
 TEST_CASE("sites that never wait take each publication once, and agree") {
   const auto seed = drawn_seed();
   INFO("seed " << seed);

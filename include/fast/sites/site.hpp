@@ -9,6 +9,7 @@
 #pragma once
 
 #include <fast/algorithm/rules.hpp>
+#include <fast/codec/codec.hpp>
 #include <fast/core/deadline.hpp>
 #include <fast/topology/stencil.hpp>
 
@@ -33,9 +34,13 @@ struct SiteOptions {
   /// logins.
   std::string credentials_file{}, ca_file{};
   std::int64_t every = 50;  ///< H, steps between two exchanges
-  /// What an exchange does: gasloc, noloco or diloco, without delay. Its own `period` has no
+  /// What an exchange does: gasloc, noloco or diloco. With a delay, it takes what sites had
+  /// published so many steps before, and training goes on meanwhile. The rule's own `period` has no
   /// meaning here, but all sites give the same.
   algorithm::Rule rule = algorithm::gasloc();
+  /// What messages are coded with: identity, bf16, fp16 or int8. int4 and int2 code differences,
+  /// for staleness 0 and a topology in which a site's neighbors stay.
+  codec::Options codec{};
   /// Who reads whom, among the living sites in the order of their names. Another one for each
   /// exchange if it is a schedule. Exchanges with two sites or more ask it.
   TopologyRule topology = stencil::ring();

@@ -1,0 +1,146 @@
+#include "sites/message_coder.hpp"
+
+#include <fast/core/error.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace fast::sites {
+namespace {
+
+using codec::Kind;
+
+bool is_coarse(Kind kind) {
+  constexpr int fine = 8;
+  return codec::bits(kind) < fine;
+}
+
+Kind checked(Kind kind) {
+  require(codec::record_of(kind).for_users, ErrorKind::argument,
+          "sites: codec {} is for rules that choose entries; take identity, bf16, fp16, int8, int4 "
+          "or int2",
+          codec::name({.kind = kind}));
+  return kind;
+}
+
+/// Calls part(piece, T{}) for each piece.
+template <class Part>
+void for_pieces(const codec::CodedLayout& layout, const Part& part) {
+  for (const codec::Piece& piece : layout.pieces())
+    piece.segment.dtype == DType::f64 ? part(piece, double{}) : part(piece, float{});
+}
+
+template <class T>
+T* elements(const codec::Piece& piece, const AlignedBuffer& packed) {
+  return reinterpret_cast<T*>(packed.data() + piece.segment.offset_bytes);
+}
+
+}  // namespace
+
+MessageCoder::MessageCoder(ParameterLayout layout, Kind kind)
+    : layout_(std::move(layout)),
+      kind_(checked(kind)),
+      sends_differences_(is_coarse(kind_)),
+      whole_(layout_, sends_differences_ ? Kind::bf16 : kind_),
+      difference_(layout_, kind_) {
+  if (kind_ == Kind::identity) return;
+  own_.values = AlignedBuffer(layout_.size_bytes());
+  if (codec::record_of(kind_).feeds_back && !sends_differences_)
+    error_ = AlignedBuffer(layout_.size_bytes());
+}
+
+MessageCoder::Coded MessageCoder::encode(std::shared_ptr<const AlignedBuffer> message,
+                                         std::int64_t number, bool whole) {
+  message_ = std::move(message);
+  if (kind_ == Kind::identity) return {message_, -1};
+  const std::int64_t base = whole || !sends_differences_ ? -1 : own_.number;
+  const codec::CodedLayout& layout = base < 0 ? whole_ : difference_;
+  const auto coded = std::make_shared<AlignedBuffer>(layout.size_bytes());
+  if (base < 0) {
+    encode_whole(coded->data());
+    codec::decode(whole_, coded->data(), own_.values.data());
+  } else {
+    encode_difference(coded->data());
+    add(difference_, coded->data(), own_.values);
+  }
+  own_.number = number;
+  return {coded, base};
+}
+
+void MessageCoder::encode_whole(std::byte* to) {
+  for_pieces(whole_, [&]<class T>(const codec::Piece& piece, T) {
+    const T* from = elements<T>(piece, *message_);
+    const std::size_t count = piece.segment.element_count;
+    std::byte* code = to + piece.offset_bytes;
+    if (piece.kind == Kind::identity)
+      std::memcpy(code, from, count * sizeof(T));
+    else if (error_.size_bytes() > 0)
+      codec::encode_with_feedback(piece.kind, from, elements<T>(piece, error_), count, code);
+    else
+      codec::encode(piece.kind, from, count, code);
+  });
+}
+
+/// Buffers, which are not coded, travel as they are.
+void MessageCoder::encode_difference(std::byte* to) const {
+  for_pieces(difference_, [&]<class T>(const codec::Piece& piece, T) {
+    const T* from = elements<T>(piece, *message_);
+    const T* copy = elements<T>(piece, own_.values);
+    const std::size_t count = piece.segment.element_count;
+    std::byte* code = to + piece.offset_bytes;
+    if (piece.kind == Kind::identity) {
+      std::memcpy(code, from, count * sizeof(T));
+      return;
+    }
+    std::vector<T> difference(count);
+    std::transform(from, from + count, copy, difference.begin(), std::minus<>());
+    codec::encode(piece.kind, difference.data(), count, code);
+  });
+}
+
+void MessageCoder::add(const codec::CodedLayout& layout, const std::byte* coded,
+                       AlignedBuffer& values) const {
+  for_pieces(layout, [&]<class T>(const codec::Piece& piece, T) {
+    T* to = elements<T>(piece, values);
+    const std::size_t count = piece.segment.element_count;
+    if (piece.kind == Kind::identity) {
+      std::memcpy(to, coded + piece.offset_bytes, count * sizeof(T));
+      return;
+    }
+    std::vector<T> difference(count);
+    codec::decode(piece.kind, coded + piece.offset_bytes, count, difference.data());
+    std::transform(to, to + count, difference.begin(), to, std::plus<>());
+  });
+}
+
+std::shared_ptr<const AlignedBuffer> MessageCoder::decode(const Received& message) {
+  if (kind_ == Kind::identity) return message.bytes;
+  Copy passing;  // whole messages of codecs without differences are not needed again
+  Copy& copy = sends_differences_ ? copies_[message.site] : passing;
+  if (message.what.base >= 0) {
+    const bool is_next =
+        copy.incarnation == message.incarnation && copy.number == message.what.base;
+    if (!is_next) return nullptr;
+    add(difference_, message.bytes->data(), copy.values);
+  } else {
+    if (copy.values.size_bytes() == 0) copy.values = AlignedBuffer(layout_.size_bytes());
+    codec::decode(whole_, message.bytes->data(), copy.values.data());
+  }
+  copy.incarnation = message.incarnation;
+  copy.number = message.what.number;
+  auto result = std::make_shared<AlignedBuffer>(layout_.size_bytes());
+  for_pieces(whole_, [&]<class T>(const codec::Piece& piece, T) {
+    const T* theirs = elements<T>(piece, copy.values);
+    const T* sent = elements<T>(piece, own_.values);
+    const T* own = elements<T>(piece, *message_);
+    T* to = elements<T>(piece, *result);
+    for (std::size_t e = 0; e < piece.segment.element_count; ++e)
+      to[e] = own[e] + (theirs[e] - sent[e]);
+  });
+  return result;
+}
+
+}  // namespace fast::sites
