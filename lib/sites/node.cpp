@@ -295,6 +295,11 @@ std::optional<Status> Node::living(const std::string& site) const {
   return status == nullptr ? std::nullopt : std::optional(*status);
 }
 
+std::optional<double> Node::silent_s(const std::string& site) const {
+  const std::lock_guard lock(mutex_);
+  return table_.silent_s(site, Clock::now());
+}
+
 // What this site reads.
 
 void Node::follow(std::set<std::string> sites, std::int64_t least) {

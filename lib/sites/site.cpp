@@ -369,7 +369,7 @@ bool Site::note_view(const std::vector<std::string>& sites) {
 bool Site::has_returned(const std::string& site) {
   const auto status = node_->living(site);
   if (!status) return false;
-  const auto before = std::exchange(met_[site], status->incarnation);
+  const auto before = std::exchange(met_[site].incarnation, status->incarnation);
   if (before != status->incarnation) return false;
   lags_ = lags_ || status->next > next_ + most_ahead();
   return true;
@@ -503,10 +503,19 @@ void Site::combine(const Begun& exchange) {
     const double weight = weight_for_samples(edge.weight, options_.samples, message->what.samples);
     sources.push_back({decoded->data(), weight});
     held.push_back(std::move(decoded));
-    ++ages_[rounds_ - message->what.round];
-    ++stats_.reads;
+    note_read(*message);
   }
   outer_->combine(model_, exchange.number, sources, exchange.sites);
+}
+
+void Site::note_read(const Received& message) {
+  const std::int64_t age = rounds_ - message.what.round;
+  ++ages_[age];
+  ++stats_.reads;
+  Met& other = met_[message.site];
+  ++other.reads;
+  other.exchange = message.what.number;
+  other.age = age;
 }
 
 // The end.
@@ -542,14 +551,21 @@ SiteStats Site::stats() const {
   if (!node_) return result;
   result.bytes_sent = node_->bytes_sent();
   result.bytes_received = node_->bytes_received();
+  result.median_age = median_age();
+  for (const auto& [name, other] : met_) {
+    const double seen_s = node_->silent_s(name).value_or(0);
+    result.others.push_back({name, seen_s, other.reads, other.exchange, other.age});
+  }
+  return result;
+}
+
+double Site::median_age() const {
   std::int64_t before = 0;
   for (const auto& [age, count] : ages_) {
     before += count;
-    if (2 * before < result.reads) continue;
-    result.median_age = static_cast<double>(age);
-    break;
+    if (2 * before >= stats_.reads) return static_cast<double>(age);
   }
-  return result;
+  return 0;
 }
 
 }  // namespace fast::sites

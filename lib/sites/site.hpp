@@ -91,6 +91,8 @@ class Site {
   void note_left_out(const SiteEdge& edge);
   void leave_out(const SiteEdge& edge, std::int64_t number);
   void combine(const Begun& exchange);
+  void note_read(const Received& message);
+  double median_age() const;
 
   const SiteOptions options_;
   const MakeBus make_bus_;
@@ -105,8 +107,12 @@ class Site {
   bool lags_ = false;  ///< other sites are so far ahead that this one takes over their weights
   std::string about_;  ///< equal in all sites of the run
   std::string view_;   ///< hash of the sites of the latest exchange
-  std::vector<std::string> seen_;             ///< these sites
-  std::map<std::string, std::uint64_t> met_;  ///< incarnations of all that were seen
+  std::vector<std::string> seen_;  ///< these sites
+  struct Met {
+    std::uint64_t incarnation = 0;
+    std::int64_t reads = 0, exchange = -1, age = 0;  ///< as those of OtherSite
+  };
+  std::map<std::string, Met> met_;  ///< all that were seen
   /// Those that were waited for in vain: their incarnation and next exchange.
   std::map<std::string, std::pair<std::uint64_t, std::int64_t>> stalled_;
   std::map<std::string, Taken> taken_;

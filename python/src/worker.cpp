@@ -140,6 +140,16 @@ class PythonWorker {
     result["bytes_received"] = stats.bytes_received;
     result["mean_drift_weight"] = stats.mean_drift_weight;
     result["median_age"] = stats.median_age;
+    nb::dict others;
+    for (const sites::OtherSite& other : stats.others) {
+      nb::dict one;
+      one["seen_s"] = other.seen_s;
+      one["reads"] = other.reads;
+      one["exchange"] = other.exchange;
+      one["age"] = other.age;
+      others[other.name.c_str()] = one;
+    }
+    result["others"] = others;
     return result;
   }
   /// Without an observer, does nothing.

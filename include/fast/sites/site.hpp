@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace fast {
 class SiteExchange;
@@ -58,6 +59,15 @@ struct SiteOptions {
   Seconds silence{2};
 };
 
+/// What a site knows of another one.
+struct OtherSite {
+  std::string name;
+  double seen_s = 0;           ///< seconds since its last sign of life
+  std::int64_t reads = 0;      ///< its publications that were combined
+  std::int64_t exchange = -1;  ///< the latest of them, by the number of its exchange
+  std::int64_t age = 0;        ///< of that one: the rounds of this site then less the other's
+};
+
 /// What a site has done so far.
 struct SiteStats {
   std::int64_t exchanges = 0;    ///< that this site has made
@@ -69,6 +79,7 @@ struct SiteStats {
   double mean_drift_weight = 0;  ///< Σ over exchanges of the weights of neighbors left out
   /// The median age of what was combined: the rounds of this site less those of the other one then.
   double median_age = 0;
+  std::vector<OtherSite> others{};  ///< all that this site has met, by their names
 };
 
 /// A site that joins when its Worker begins. One Worker takes it; in a job of several ranks, each
