@@ -412,7 +412,9 @@ void Site::await_all(const std::set<std::string>& sites,
 void Site::await_readers(std::int64_t number) {
   const auto found = readers_.find(number);
   if (found == readers_.end()) return;
-  await_all(found->second, [&](const Status& site) { return site.leaving || site.next > number; });
+  await_all(found->second, [&](const Status& site) {
+    return site.leaving || site.next > number || is_behind(site, number);
+  });
   readers_.erase(readers_.begin(), std::next(found));
 }
 

@@ -453,8 +453,8 @@ class Worker(Calls):
 
     @property
     def site_stats(self) -> dict[str, float] | None:
-        """What a site has done so far: exchanges, reads, left_out, waited_s, bytes_sent, bytes_received, mean_drift_weight and
-        median_age, in rounds. None: this worker is no site."""
+        """What a site has done so far: exchanges, reads, left_out, waited_s, bytes_sent, bytes_received, mean_drift_weight,
+        median_age (in rounds), and ``others``: for each site that it has met, seen_s, reads, exchange and age. None: this worker is no site."""
         return self._open().site_stats
 
     def departed(self, ask: Iterable[int] = ()) -> _core.Departures:
