@@ -1,5 +1,5 @@
-// One site of a storm (storm.py): paced steps to a goal of its own.
-//   storm_site NAME URL PLACE STALENESS PACE_S UNTIL
+// One site of a storm (storm.py, bench/sites.sh): paced steps to a goal of its own.
+//   storm_site NAME URL PLACE STALENESS PACE_S UNTIL [ELEMENTS EVERY DELAY CODEC EXPECT]
 // Ends at the time UNTIL (seconds since 1970). Prints a line of JSON after each exchange, and one
 // at the end.
 #include <chrono>
@@ -17,9 +17,33 @@ using namespace fast::testing;
 
 namespace {
 
-constexpr std::size_t elements = 20'000;
-constexpr std::int64_t every = 10;
 constexpr double rate = 0.05;
+
+struct Options {
+  std::string name, url;
+  int place = 0;
+  std::int64_t staleness = 0;
+  Seconds pace{0.04};
+  double until = 0;
+  std::size_t elements = 20'000;
+  std::int64_t every = 10, delay = 0;
+  std::string codec = "identity";
+  int expect = 1;
+};
+
+Options options_in(int count, char** words) {
+  Options options{words[1], words[2]};
+  options.place = std::atoi(words[3]);
+  options.staleness = std::atoi(words[4]);
+  options.pace = Seconds(std::atof(words[5]));
+  options.until = std::atof(words[6]);
+  if (count > 7) options.elements = std::strtoull(words[7], nullptr, 10);
+  if (count > 8) options.every = std::atoi(words[8]);
+  if (count > 9) options.delay = std::atoi(words[9]);
+  if (count > 10) options.codec = words[10];
+  if (count > 11) options.expect = std::atoi(words[11]);
+  return options;
+}
 
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -47,14 +71,17 @@ class Taken {
   std::map<std::string, std::int64_t> reads_;
 };
 
-int run(const std::string& name, const std::string& url, int place, std::int64_t staleness,
-        Seconds pace, double until) {
-  const auto site = sites::join({.name = name,
-                                 .url = url,
-                                 .every = every,
-                                 .rule = algorithm::gasloc({.period = every}),
-                                 .staleness = staleness});
-  std::vector<float> x(elements);
+int run(const Options& given) {
+  const std::int64_t every = given.every;
+  const auto site = sites::join(
+      {.name = given.name,
+       .url = given.url,
+       .every = every,
+       .rule = algorithm::gasloc({.period = every, .consensus_step = 0.7, .delay = given.delay}),
+       .codec = codec::by_name(given.codec),
+       .staleness = given.staleness,
+       .expect = given.expect});
+  std::vector<float> x(given.elements);
   WorkerOptions options;
   options.algorithm = algorithm::none();
   options.site = site;
@@ -62,15 +89,16 @@ int run(const std::string& name, const std::string& url, int place, std::int64_t
     print({{"time", seconds_since_1970()}, {"log", text}});
   };
   Worker worker(local::make_groups(1)[0], stencil::ring(), {view_of("x", std::span(x))}, options);
-  const auto goal = static_cast<float>(goal_of(place));
+  const auto goal = static_cast<float>(goal_of(given.place));
   Taken taken;
   double slowest_s = 0;
   std::int64_t steps = 0;
-  while (seconds_since_1970() < until) {
+  while (seconds_since_1970() < given.until) {
     const auto began = Clock::now();
     worker.step([&] {
       for (float& value : x) value -= static_cast<float>(rate) * (value - goal);
-      std::this_thread::sleep_until(began + std::chrono::duration_cast<Clock::duration>(pace));
+      std::this_thread::sleep_until(began +
+                                    std::chrono::duration_cast<Clock::duration>(given.pace));
     });
     slowest_s = std::max(slowest_s, Seconds(Clock::now() - began).count());
     ++steps;
@@ -82,6 +110,9 @@ int run(const std::string& name, const std::string& url, int place, std::int64_t
            {"slowest", slowest_s},
            {"taken", taken.since(stats)},
            {"age", stats.median_age},
+           {"sent", stats.bytes_sent},
+           {"received", stats.bytes_received},
+           {"left_out", stats.left_out},
            {"x", x[0]}});
     slowest_s = 0;
   }
@@ -93,11 +124,10 @@ int run(const std::string& name, const std::string& url, int place, std::int64_t
 }  // namespace
 
 int main(int argc, char** argv) {
-  constexpr int arguments = 7;
-  if (argc != arguments) return 2;
+  constexpr int fewest = 7;
+  if (argc < fewest) return 2;
   try {
-    return run(argv[1], argv[2], std::atoi(argv[3]), std::atoi(argv[4]),
-               Seconds(std::atof(argv[5])), std::atof(argv[6]));
+    return run(options_in(argc, argv));
   } catch (const std::exception& error) {
     print({{"time", seconds_since_1970()}, {"error", error.what()}});
     return 1;
