@@ -21,8 +21,9 @@ Status example_status() {
                 .round = 610,
                 .newest = {},
                 .known = {{"a", 1}, {"b-2", 1ULL << 33U}}};
-  status.newest.push_back({Content::message, 11, 600, 32.5, "7", 100'000, std::string(64, 'a')});
-  status.newest.push_back({Content::state, 12, 600, 32.5, "8", 5, std::string(64, 'b')});
+  status.newest.push_back(
+      {Content::message, 11, 600, 32.5, "7", 10, 100'000, std::string(64, 'a')});
+  status.newest.push_back({Content::state, 12, 600, 32.5, "8", -1, 5, std::string(64, 'b')});
   return status;
 }
 
@@ -42,6 +43,13 @@ TEST_CASE("a status comes as it was sent") {
   CHECK(got->round == 610);
   CHECK(got->newest == sent.newest);
   CHECK(got->known == sent.known);
+}
+
+TEST_CASE("wishes come as they were sent, and others are none") {
+  CHECK(decode_wish(encode(Content::state)) == Content::state);
+  CHECK(decode_wish(encode(Content::message)) == Content::message);
+  for (const char* text : {"", "{}\n", "{\"content\": \"state\"}\n", "\n", "x"})
+    CHECK_FALSE(decode_wish(text));
 }
 
 TEST_CASE("requests and chunks come as they were sent, whatever their bytes") {
