@@ -18,14 +18,6 @@ bool is_coarse(Kind kind) {
   return codec::bits(kind) < fine;
 }
 
-Kind checked(Kind kind) {
-  require(codec::record_of(kind).for_users, ErrorKind::argument,
-          "sites: codec {} is for rules that choose entries; take identity, bf16, fp16, int8, int4 "
-          "or int2",
-          codec::name({.kind = kind}));
-  return kind;
-}
-
 /// Calls part(piece, T{}) for each piece.
 template <class Part>
 void for_pieces(const codec::CodedLayout& layout, const Part& part) {
@@ -42,7 +34,7 @@ T* elements(const codec::Piece& piece, const AlignedBuffer& packed) {
 
 MessageCoder::MessageCoder(ParameterLayout layout, Kind kind)
     : layout_(std::move(layout)),
-      kind_(checked(kind)),
+      kind_(kind),
       sends_differences_(is_coarse(kind_)),
       whole_(layout_, sends_differences_ ? Kind::bf16 : kind_),
       difference_(layout_, kind_) {

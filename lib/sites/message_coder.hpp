@@ -27,8 +27,7 @@ namespace fast::sites {
 /// and with symmetric weights the sites' mean is that without a codec.
 class MessageCoder {
  public:
-  /// For packed models of that layout, whose elements are f32 or f64. Throws Error(argument) for a
-  /// kind that sites do not have.
+  /// For packed models of that layout, whose elements are f32 or f64, and a kind of codec::names().
   MessageCoder(ParameterLayout layout, codec::Kind kind);
 
   bool sends_differences() const { return sends_differences_; }

@@ -285,8 +285,14 @@ void Site::begin_exchange() {
   auto edges = edges_of(options_.topology, sites, options_.name, number);
   std::set<std::string> followed = sources_of(edges);
   lags_ = lags_ || lags(followed, number);
-  const bool is_whole = node_->takes_whole_request() || has_newcomers;
-  const MessageCoder::Coded coded = coder_->encode(std::move(message), number, is_whole);
+  if (lags_) {  // nobody waits for its message, and others shall not take it
+    begun_ = Begun{number, {}, 1};
+    return;
+  }
+  // A newcomer and its neighbors may hear of each other one exchange apart.
+  if (has_newcomers || node_->takes_whole_request()) whole_until_ = number + 1;
+  const MessageCoder::Coded coded =
+      coder_->encode(std::move(message), number, number <= whole_until_);
   publish(Content::message, number, coded.bytes, coded.base);
   if (!is_exact())  // what a site of the next exchange has published by then is there then
     followed.merge(sources_of(edges_of(options_.topology, sites, options_.name, number + 1)));
@@ -369,7 +375,9 @@ bool Site::note_view(const std::vector<std::string>& sites) {
 bool Site::has_returned(const std::string& site) {
   const auto status = node_->living(site);
   if (!status) return false;
-  const auto before = std::exchange(met_[site].incarnation, status->incarnation);
+  Met& met = met_[site];
+  const auto before = std::exchange(met.incarnation, status->incarnation);
+  met.has_lagged = before == status->incarnation && is_behind(*status, next_);
   if (before != status->incarnation) return false;
   lags_ = lags_ || status->next > next_ + most_ahead();
   return true;
@@ -447,6 +455,9 @@ std::shared_ptr<const Received> Site::latest(const std::string& site, std::int64
   const bool is_new =
       message->incarnation != last.incarnation || message->what.number > last.number;
   if (!is_new) return nullptr;
+  Met& met = met_[site];  // after a split, a site that is far behind takes over other weights
+  met.has_lagged = met.has_lagged && message->what.number + most_ahead() < number;
+  if (met.has_lagged) return nullptr;
   last = {message->incarnation, message->what.number};
   return message;
 }
@@ -478,9 +489,11 @@ void Site::leave_out(const SiteEdge& edge, std::int64_t number) {
     return;
   }
   note_left_out(edge);
+  const bool is_far = status && is_behind(*status, number);
+  if (std::exchange(met_[edge.site].is_far, is_far) && is_far) return;  // said before
   const std::string why =
-      !status                      ? "it is silent"
-      : is_behind(*status, number) ? fmt::format("it is at exchange {}", status->next)
+      !status  ? "it is silent"
+      : is_far ? fmt::format("it is at exchange {}; it is not waited for", status->next)
       : can_come(*status, number)
           ? fmt::format("it has not published within {:g} s", options_.patience.count())
           : "it makes no such exchange any more";

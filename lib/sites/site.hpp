@@ -104,6 +104,7 @@ class Site {
   std::int64_t next_ = 0, rounds_ = 0;
   std::int64_t ahead_ = 0;  ///< rounds that this site has taken over from others while it trained
   std::optional<Begun> begun_;
+  std::int64_t whole_until_ = -1;  ///< messages of these exchanges are whole
   bool lags_ = false;  ///< other sites are so far ahead that this one takes over their weights
   std::string about_;  ///< equal in all sites of the run
   std::string view_;   ///< hash of the sites of the latest exchange
@@ -111,6 +112,8 @@ class Site {
   struct Met {
     std::uint64_t incarnation = 0;
     std::int64_t reads = 0, exchange = -1, age = 0;  ///< as those of OtherSite
+    bool has_lagged = false;  ///< it was apart, and has published nothing recent since
+    bool is_far = false;      ///< it was left out the last time as it is too far behind
   };
   std::map<std::string, Met> met_;  ///< all that were seen
   /// Those that were waited for in vain: their incarnation and next exchange.

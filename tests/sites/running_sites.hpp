@@ -62,10 +62,15 @@ inline void run_sites(int count, const std::function<void(int)>& run) {
   if (first) std::rethrow_exception(first);
 }
 
-/// A Worker of one rank that is the site.
-inline Worker site_worker(std::vector<TensorView> tensors, std::shared_ptr<SiteExchange> site) {
+inline WorkerOptions none_inside() {
   WorkerOptions options;
   options.algorithm = algorithm::none();
+  return options;
+}
+
+/// A Worker of one rank that is the site.
+inline Worker site_worker(std::vector<TensorView> tensors, std::shared_ptr<SiteExchange> site,
+                          WorkerOptions options = none_inside()) {
   options.site = std::move(site);
   return {local::make_groups(1)[0], stencil::ring(), std::move(tensors), options};
 }

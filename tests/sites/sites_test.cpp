@@ -97,10 +97,11 @@ struct Still {
   std::vector<double> x;
   std::shared_ptr<SiteExchange> site;
   Worker worker;
-  Still(const std::shared_ptr<MemoryHub>& hub, const sites::SiteOptions& options, double value)
+  Still(const std::shared_ptr<MemoryHub>& hub, const sites::SiteOptions& options, double value,
+        WorkerOptions inside = none_inside())
       : x{value},
         site(site_on(hub, options)),
-        worker(site_worker({view_of("x", std::span(x))}, site)) {}
+        worker(site_worker({view_of("x", std::span(x))}, site, std::move(inside))) {}
   void idle(std::int64_t rounds) {
     for (std::int64_t t = 0; t < rounds; ++t) worker.step([] {});
   }
@@ -147,12 +148,13 @@ TEST_CASE("sites come to the mean of their weights, by samples") {
 TEST_CASE("coded messages keep the mean of the sites, and bring them together") {
   struct Coded {
     const char* codec;
-    double consensus_step, apart;
+    double consensus_step;
+    double apart;  ///< root mean square
     double bytes;  ///< an element
   };
   const Coded now = GENERATE(
-      Coded{"bf16", 1, 0.05, 2}, Coded{"fp16", 1, 0.01, 2}, Coded{"int8", 1, 0.1, 1 + 1.0 / 64},
-      Coded{"int4", 0.7, 1e-4, 0.5 + 1.0 / 64}, Coded{"int2", 0.3, 1e-2, 0.25 + 1.0 / 32});
+      Coded{"bf16", 1, 0.01, 2}, Coded{"fp16", 1, 0.001, 2}, Coded{"int8", 1, 0.02, 1 + 1.0 / 64},
+      Coded{"int4", 0.7, 1e-5, 0.5 + 1.0 / 64}, Coded{"int2", 0.3, 0.05, 0.25 + 1.0 / 32});
   const auto seed = drawn_seed();
   INFO(now.codec << ", seed " << seed);
   const std::size_t elements = 20'000;
@@ -182,19 +184,21 @@ TEST_CASE("coded messages keep the mean of the sites, and bring them together") 
     worker.finish();
     const sites::SiteStats stats = sites::stats_of(*site);
     expect(stats.left_out == 0, "nothing is left out");
-    const double most = (exchanges * now.bytes + 4) * 2 * static_cast<double>(elements);
+    // Of two neighbors; the first two messages may be whole. A state has the weights and φ.
+    const double most =
+        2 * static_cast<double>(elements) * (exchanges * now.bytes + 4) + 8.1 * elements;
     expect(stats.bytes_received <= most,
            fmt::format("{} of at most {} bytes were received", stats.bytes_received, most));
   });
-  double drift = 0, apart = 0;
+  double drift = 0, squares = 0;
   for (std::size_t e = 0; e < elements; ++e) {
     double sum = 0;
     for (const auto& x : ends) sum += static_cast<double>(x[e]) / count;
     drift = std::max(drift, std::abs(sum - mean[e]));
-    for (const auto& x : ends) apart = std::max(apart, std::abs(x[e] - mean[e]));
+    for (const auto& x : ends) squares += (x[e] - mean[e]) * (x[e] - mean[e]);
   }
   CHECK(drift < 1e-5);
-  CHECK(apart < now.apart);
+  CHECK(std::sqrt(squares / count / elements) < now.apart);
 }
 
 TEST_CASE("a site that joins reads whole messages first, and differences afterwards") {
@@ -206,15 +210,22 @@ TEST_CASE("a site that joins reads whole messages first, and differences afterwa
     options.codec = codec::by_name("int4");
     options.topology = stencil::complete();
     while (me == 2 && joined < 2) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    Still still(hub, options, 1);
+    std::atomic<int> lacking = 0;
+    WorkerOptions inside = none_inside();
+    inside.log = [&](LogLevel, std::string_view text) {
+      lacking += text.find("is a difference to one") != text.npos ? 1 : 0;
+    };
+    Still still(hub, options, 1, inside);
     still.x[0] = 1 + me;
     still.idle(5 * steps_between);
     ++joined;
     const auto until = Clock::now() + std::chrono::seconds(30);
     while (joined < 3 && Clock::now() < until) still.idle(steps_between);
+    still.idle(5 * steps_between);
+    const int before = lacking;
     still.idle(20 * steps_between);
+    expect(lacking == before, fmt::format("{} messages lack their base", lacking - before));
     ends[static_cast<std::size_t>(me)] = still.x[0];
-    expect(sites::stats_of(*still.site).left_out <= 1, "no message lacks its base");
     still.worker.finish();
   });
   for (const double end : ends) CHECK(end == Approx(ends[0]).epsilon(1e-3));
@@ -240,7 +251,7 @@ TEST_CASE("codecs that do not fit a site are refused") {
   CHECK_THAT(with([](auto& o) { o.codec = codec::by_name("int8_stochastic"); }),
              ContainsSubstring("take int8"));
   CHECK_THAT(with([](auto& o) { o.codec = {.kind = codec::Kind::sparse}; }),
-             ContainsSubstring("codec sparse"));
+             ContainsSubstring("choose one of identity"));
 }
 
 TEST_CASE("sites that never wait take each publication once, and agree") {
@@ -407,16 +418,18 @@ TEST_CASE("a site that has fallen far behind while it was apart takes over the o
       while (stage < wanted && Clock::now() < until)
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     };
-    still.idle(2 * steps_between);
+    step([&] { return sites::stats_of(*still.site).reads > 0; });
+    ++stage;
+    step([&] { return stage >= 2; });
     if (me == 0) {
       hub->cut("b");
       std::this_thread::sleep_for(std::chrono::milliseconds(1200));
       still.x[0] = 9;
       still.idle(40 * steps_between);
-      stage = 1;
-      step([&] { return stage == 3; });
+      stage = 3;
+      step([&] { return stage == 4; });
     } else {
-      await(1);
+      await(3);
       still.idle(steps_between);  // alone
       hub->mend("b");
       std::this_thread::sleep_for(std::chrono::milliseconds(600));
@@ -425,7 +438,7 @@ TEST_CASE("a site that has fallen far behind while it was apart takes over the o
       step([&] { return sites::stats_of(*still.site).reads > reads + 3; });
       expect(still.x[0] == 9, fmt::format("its weights are those of the other: {}", still.x[0]));
       expect(still.worker.round() < 2000, "its own rounds go on");
-      stage = 3;
+      stage = 4;
     }
     still.worker.finish();
     stats[static_cast<std::size_t>(me)] = sites::stats_of(*still.site);

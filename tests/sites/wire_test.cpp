@@ -82,9 +82,9 @@ TEST_CASE("what is no message of this format is none") {
   CHECK_FALSE(decode_status("null\n"));
   CHECK_FALSE(decode_chunk(encode(example_status())));
   std::string other = encode(example_status());
-  const std::size_t at = other.find("\"format\":1");
+  const std::size_t at = other.find("\"format\":2");
   REQUIRE(at != other.npos);
-  other.replace(at, 10, "\"format\":2");
+  other.replace(at, 10, "\"format\":1");
   CHECK_FALSE(decode_status(other));
 }
 
