@@ -39,6 +39,8 @@ struct NodeOptions {
   /// Each message of a neighbor is read; else only its newest one.
   bool exact = true;
   LogSink log{};
+  /// It is no site: it does not appear, and reads states of any model, up to state_bytes.
+  bool looks_on = false;
 };
 
 /// Any thread may call it.
@@ -73,6 +75,8 @@ class Node {
   // Inside of wait() or not: each takes the lock.
   std::vector<Status> living() const;
   std::optional<Status> living(const std::string& site) const;
+  /// Seconds since its last sign of life; none: it has not been heard.
+  std::optional<double> silent_s(const std::string& site) const;
   /// Reads messages of these sites as they publish them, with numbers of at least `least`.
   void follow(std::set<std::string> sites, std::int64_t least);
   /// The message with that number; with `newest`, the newest one of at least `number`. Null: it has
@@ -122,6 +126,8 @@ class Node {
   void keep(const std::string& site, const Fetch& fetch);
   // With the lock held.
   Status own_status() const;
+  bool reads() const { return appeared_ || options_.looks_on; }
+  bool fits_state(std::uint64_t bytes) const;
   void tell(Outgoing& out, std::string_view verb) const;
   std::optional<Publication> wanted(const Mailbox& mailbox, const Status& from) const;
   bool has(const Mailbox& mailbox, const Publication& what) const;
