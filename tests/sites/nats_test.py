@@ -115,14 +115,14 @@ def look_from_outside(folder, server):
 
     out = folder / "now.safetensors"
     code, said, lines = fast_sites("fetch", url, "--out", out)
-    check(code == 0 and not lines and re.search(r"now.safetensors: site (berlin|oslo), round \d+, 4 tensors, 82 elements", said), f"fetch: {said} {lines}")
+    check(code == 0 and not lines and re.search(r"now.safetensors: site (berlin|oslo), round \d+, 4 tensors, 82 elements", said), f"fetch: {said.strip()} {lines}")
     tensors, metadata, data = tensors_in(out)
     check(sorted(shape for _, shape in tensors.values()) == [[2], [2, 16], [16], [16, 2]], f"the model's tensors: {tensors}")
     check(len(data) == 4 * 82 and metadata["fast.run"] == "run7", f"the file is whole: {len(data)} {metadata}")
     shown = subprocess.run([BIN / "fast-model", "info", out], capture_output=True, text=True, timeout=PATIENCE_S)
     check(shown.returncode == 0 and "4 tensors, 82 elements" in shown.stdout, "fast-model reads it")
     code, said, lines = fast_sites("fetch", url, "--out", out, "--site", "oslo")
-    check(code == 0 and "site oslo" in said, f"fetch of a site: {said} {lines}")
+    check(code == 0 and "site oslo" in said, f"fetch of a site: {said.strip()} {lines}")
 
     file = ("--out", folder / "m.safetensors")
     refuses(1, "site rome is not there; there are: berlin, oslo", "fetch", url, *file, "--site", "rome")
@@ -144,7 +144,7 @@ def look_from_outside(folder, server):
     sites[0].process.wait()
     time.sleep(2.5)  # of silence
     code, said, lines = fast_sites("status", url)
-    check(code == 0 and said.splitlines()[-1] == "not there any more: berlin", f"the dead site is named: {said}")
+    check(code == 0 and said.splitlines()[-1] == "not there any more: berlin", f"the dead site is named: {said!r}")
     sites[1].process.send_signal(signal.SIGTERM)
     sites[1].wait()
 
@@ -165,7 +165,7 @@ def look_with_a_login(folder):
     code, _, lines = fast_sites("wait", url, "--sites", 1, "--round", 20, "--timeout", PATIENCE_S, environment=me)
     check(code == 0 and not lines, f"an onlooker with a login waits: {lines}")
     code, said, lines = fast_sites("fetch", url, "--out", folder / "login.safetensors", environment=me)
-    check(code == 0 and not lines and "site berlin" in said, f"an onlooker with a login fetches: {said} {lines}")
+    check(code == 0 and not lines and "site berlin" in said, f"an onlooker with a login fetches: {said.strip()} {lines}")
     site.process.send_signal(signal.SIGTERM)
     site.wait()
     server.stop()
