@@ -50,7 +50,6 @@ refuses fast-serve
 refuses fast-serve m=run --port 70000
 refuses fast-sites
 refuses fast-sites status
-refuses fast-sites wait nats://127.0.0.1:1/run
 refuses fast-sites wait nats://127.0.0.1:1/run --sites 0
 refuses fast-sites fetch nats://127.0.0.1:1/run
 

@@ -65,9 +65,8 @@ tools::Command& add_wait(tools::Command& program, Options& options) {
   add_url(command, options.access);
   command.begin_group("Waiting",
                       "fast-sites wait nats://127.0.0.1:4222/run7 --sites 3 --round 100");
-  tools::restrict<int>(
-      command.add_option("--sites", options.wait.sites, "so many sites take part")->required(),
-      fast::options::one_or_more());
+  tools::restrict<int>(command.add_option("--sites", options.wait.sites, "so many sites take part"),
+                       fast::options::one_or_more());
   tools::restrict<std::int64_t>(
       command.add_option("--round", options.wait.round,
                          "so many sites have made so many rounds, those that have left since "
