@@ -282,12 +282,12 @@ TEST_CASE("states of a foreign site that are not what they should be are not rea
     what.bytes = announced;
     what.sha256 = hash.empty() ? sites::sha256_of({buffer->data(), bytes}) : hash;
     foreign.publish(what, buffer);
-    return error_when([&] { onlooker_on(hub).fetch("m", in(8)); });
+    return error_when([&] { onlooker_on(hub).fetch("m", in(4)); });
   };
   CHECK_THAT(publish(100, std::uint64_t{1} << 50),
              ContainsSubstring("has 1125899906842624 bytes, more than"));
   CHECK_THAT(publish(4, 4), ContainsSubstring("it has no length"));
   CHECK_THAT(publish(8, 8), ContainsSubstring("cannot be read"));
-  CHECK_THAT(publish(100, 100, "another hash"), ContainsSubstring("whole model within 8 s"));
-  CHECK_THAT(publish(0, 0), ContainsSubstring("whole model within 8 s"));
+  CHECK_THAT(publish(100, 100, "another hash"), ContainsSubstring("whole model within 4 s"));
+  CHECK_THAT(publish(0, 0), ContainsSubstring("whole model within 4 s"));
 }
