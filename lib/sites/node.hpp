@@ -75,7 +75,7 @@ class Node {
   // Inside of wait() or not: each takes the lock.
   std::vector<Status> living() const;
   std::optional<Status> living(const std::string& site) const;
-  /// Seconds since its last sign of life; none: it has not been heard.
+  /// Seconds since the site said something; none: never.
   std::optional<double> silent_s(const std::string& site) const;
   /// Reads messages of these sites as they publish them, with numbers of at least `least`.
   void follow(std::set<std::string> sites, std::int64_t least);

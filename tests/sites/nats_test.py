@@ -187,7 +187,12 @@ def main():
         codes = [site.wait() for site in sites]
         check(codes == [0, 0, 0], f"three sites end well: {codes}")
         check(all("takes part from exchange 0 on, with 2 other sites" in site.text() for site in sites), "each begins with two others")
-        check(not any("left out" in site.text() for site in sites), "nobody is left out")
+        check(not any("is left out" in site.text() for site in sites), "nobody is left out")
+        check(all(re.search(r"exchanges between sites +\d{2}, \d{2} publications read, 0 left out", site.text()) for site in sites),
+              "the closing table has the exchanges")
+        lines = [json.loads(line) for line in (sites[0].out / "metrics.jsonl").read_text().splitlines()]
+        last = [line for line in lines if line["kind"] == "epoch"][-1]["site"]
+        check(last["exchanges"] >= 10 and last["left_out"] == 0 and last["bytes_received"] > 0, f"metrics have them: {last}")
 
         # Sites of several ranks.
         sites = [Site(folder, name, url, "--site-expect", "3", "--site-topology", "complete", ranks=ranks)
