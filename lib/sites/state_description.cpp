@@ -53,13 +53,26 @@ DType dtype_of_name(const std::string& text) {
        printable(text));
 }
 
+/// Conversions of other numbers may not be defined.
+std::int64_t integer_in(const Json& value) {
+  require_fit(value.is_number_integer(), "a number is no integer");
+  return value.get<std::int64_t>();
+}
+
+std::vector<std::int64_t> shape_in(const Json& list) {
+  require_fit(list.is_array(), "a shape is no list");
+  std::vector<std::int64_t> shape;
+  for (const Json& side : list) shape.push_back(integer_in(side));
+  return shape;
+}
+
 TensorView view_of_json(const Json& json, std::span<std::byte> weights) {
   TensorView view;
   json.at("name").get_to(view.name);
-  json.at("shape").get_to(view.shape);
+  view.shape = shape_in(json.at("shape"));
   view.dtype = dtype_of_name(json.at("dtype").get<std::string>());
   view.role = json.at("role") == role_names[1] ? Role::buffer : Role::parameter;
-  const auto offset = json.at("offset").get<std::uint64_t>();
+  const auto offset = static_cast<std::uint64_t>(integer_in(json.at("offset")));
   const std::size_t most = weights.size() / size_bytes(view.dtype);
   require_fit(view.element_count() <= most && offset <= weights.size() - view.size_bytes(),
               "a tensor ends behind the bytes");

@@ -96,6 +96,8 @@ def look_from_outside(folder, server):
     """The three commands of docs/how-to/sites.md, and mistakes."""
     url = f"{server.url}/run7"
     refuses(1, 'no site of the run "run7" is there', "status", url)
+    code, said, lines = fast_sites("status", url, "--json")
+    check(code == 1 and json.loads(said)["sites"] == [] and len(lines) == 1, f"as JSON, no site: {said!r} {lines}")
     refuses(1, "0 of 1 sites take part after 0.5 s", "wait", url, "--sites", "1", "--timeout", "0.5")
     refuses(1, 'no site of the run "run7" is there', "fetch", url, "--out", folder / "m.safetensors")
     loose = ("--site-staleness", "inf", "--step-ms", "2", "--site-topology", "complete")

@@ -92,8 +92,13 @@ TEST_CASE("a description that does not fit its bytes is refused") {
         std::tuple("[4611686018427387904]", "f64", "0", "behind the bytes"),
         std::tuple("[-1]", "f32", "0", "negative side"),
         std::tuple("[1]", "f64", "4", "within an element"),
-        std::tuple("[1]", "f128", "0", "\"f128\""), std::tuple("7", "f32", "0", "cannot be read"),
-        std::tuple("[1]", "f32", "\"x\"", "cannot be read")}) {
+        std::tuple("[1]", "f128", "0", "\"f128\""), std::tuple("7", "f32", "0", "no list"),
+        std::tuple("[1]", "f32", "[]", "no integer"),
+        std::tuple("[1e300]", "f32", "0", "no integer"),
+        std::tuple("[1]", "f32", "1e300", "no integer"),
+        std::tuple("[1]", "f32", "-4", "behind the bytes"),
+        std::tuple("[\"x\"]", "f32", "0", "no integer"),
+        std::tuple("[1]", "f32", "\"x\"", "no integer")}) {
     CAPTURE(shape, dtype, offset);
     CHECK_THAT(refusal(tensors(tensor("a", shape, dtype, offset))), ContainsSubstring(why));
   }
