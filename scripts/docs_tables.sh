@@ -11,7 +11,7 @@ tables=$(mktemp) page=$(mktemp) stale=0
 trap 'rm -f "$tables" "$page"' EXIT
 pages=(docs/reference/fast-train.md docs/reference/algorithms.md docs/reference/programs.md)
 "$program" --help-markdown >"$tables"
-for other in fastrun fast-topology fast-model fast-data fast-trace fast-report fast-sim fast-serve; do
+for other in fastrun fast-topology fast-model fast-data fast-trace fast-report fast-sim fast-serve fast-sites; do
   "$(dirname "$program")/$other" --help-markdown >>"$tables"
 done
 

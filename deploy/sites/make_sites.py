@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes who may log in at the servers of a run, and what each site may send and receive.
 
-  make_sites.py FOLDER RUN SITE[:password]...
+  make_sites.py FOLDER RUN SITE[:password|:onlooker]...
 
 FOLDER/sites.conf is for the servers; they hold no secret. FOLDER/SITE.nkey is for the site SITE, and for nobody else:
 FAST_NATS_NKEY_FILE names it. A leaf server logs in with a password: with SITE:password, FOLDER/SITE.password is written.
+With NAME:onlooker, FOLDER/NAME.nkey is for somebody who looks at the run (fast-sites), and trains nothing.
 Files that are there are kept, so that a later call adds sites.
 """
 import base64
@@ -59,14 +60,21 @@ def hash_of(file):
     return done
 
 
-def user(folder, run, site, has_password):
-    login = (f'user: "{site}", password: "{hash_of(folder / f"{site}.password")}"' if has_password
+def permissions(run, site, kind):
+    if kind == "onlooker":
+        return f"""          publish: [ "{run}.get.*", "{run}.ask.*" ]
+          subscribe: [ "{run}.>" ]"""
+    return f"""          publish: [ "{run}.beat.{site}", "{run}.new.{site}", "{run}.data.{site}.>", "{run}.get.*", "{run}.ask.*" ]
+          subscribe: [ "{run}.>", "_INBOX_{site}.>" ]
+          allow_responses: true"""
+
+
+def user(folder, run, site, kind):
+    login = (f'user: "{site}", password: "{hash_of(folder / f"{site}.password")}"' if kind == "password"
              else f'nkey: {nkey_of(folder / f"{site}.nkey")}')
     return f"""      {{ {login}
         permissions {{
-          publish: [ "{run}.beat.{site}", "{run}.new.{site}", "{run}.data.{site}.>", "{run}.get.*", "{run}.ask.*" ]
-          subscribe: [ "{run}.>", "_INBOX_{site}.>" ]
-          allow_responses: true
+{permissions(run, site, kind)}
         }} }}  # {site}
 """
 
@@ -76,11 +84,14 @@ def main():
         sys.exit(__doc__)
     folder, run = pathlib.Path(sys.argv[1]), sys.argv[2]
     sites = [site.partition(":") for site in sys.argv[3:]]
+    for site, _, kind in sites:
+        if kind not in ("", "password", "onlooker"):
+            sys.exit(f'make_sites.py: {site}:{kind}: password or onlooker is required')
     for word in (run, *(site for site, _, _ in sites)):
         if not re.fullmatch(r"[A-Za-z0-9_-]+", word):
             sys.exit(f'make_sites.py: "{word}": letters, digits, - and _ are required')
     folder.mkdir(parents=True, exist_ok=True)
-    users = "".join(user(folder, run, site, kind == "password") for site, _, kind in sites)
+    users = "".join(user(folder, run, site, kind) for site, _, kind in sites)
     (folder / "sites.conf").write_text(f"""# Of make_sites.py. Each user is in an account: without accounts, nats-server 2.9.10 may let anybody in.
 accounts {{
   SITES {{

@@ -30,8 +30,18 @@ class Bus {
   virtual const std::string& run() const = 0;
 };
 
-/// To a NATS server. Throws Error(argument) for an address that names no run, Error(resource) when
-/// the server cannot be reached, and when this program was built without the client library.
+/// Who connects, and to which servers.
+struct BusOptions {
+  std::string name;  ///< of a site, or of an onlooker
+  std::string url;
+  std::string url_option;  ///< what errors call the url
+  std::string credentials_file{}, ca_file{};
+};
+
+/// To a NATS server. Throws Error(argument) for an address that names no run, and Error(resource)
+/// when the server cannot be reached.
+std::unique_ptr<Bus> connect_bus(const BusOptions& options, const LogSink& log);
+/// Of a site.
 std::unique_ptr<Bus> connect_bus(const SiteOptions& options, const LogSink& log);
 
 }  // namespace fast::sites

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "sites/site_figures.hpp"
+
 namespace fast::sites {
 namespace {
 
@@ -132,6 +134,12 @@ void JobSite::put_back() {
 
 void JobSite::finish() {
   if (is_gateway()) gateway_->finish();
+}
+
+std::vector<std::pair<std::string_view, double>> JobSite::new_scalars() {
+  const SiteStats now = stats();
+  if (std::exchange(told_exchanges_, now.exchanges) == now.exchanges) return {};
+  return scalars_of(now);
 }
 
 void JobSite::abandon() noexcept {

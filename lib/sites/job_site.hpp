@@ -38,6 +38,7 @@ class JobSite final : public SiteExchange {
   void end_step(std::int64_t rounds) override;
   void finish() override;
   void abandon() noexcept override;
+  std::vector<std::pair<std::string_view, double>> new_scalars() override;
   SiteStats stats() const { return gateway_->stats(); }
 
  private:
@@ -57,6 +58,7 @@ class JobSite final : public SiteExchange {
   ParameterLayout of_mean_;            ///< its tensors
   std::unique_ptr<Reducer> reducer_;
   std::optional<exchange::HostBroadcast> broadcast_;
+  std::int64_t told_exchanges_ = 0;  ///< by new_scalars()
 };
 
 }  // namespace fast::sites

@@ -17,13 +17,13 @@ namespace {
 
 class NatsBus final : public Bus {
  public:
-  NatsBus(const stream::Address& address, const std::string& site, LogSink log)
+  NatsBus(const stream::Address& address, const std::string& name, LogSink log)
       : run_(address.subject),
-        connection_(address, {.name = "fast site " + site,
+        connection_(address, {.name = "fast site " + name,
                               .patience = forever,
                               .log = std::move(log),
                               .ping_interval = ping_interval,
-                              .inbox_prefix = "_INBOX_" + site}) {}
+                              .inbox_prefix = "_INBOX_" + name}) {}
 
   ~NatsBus() override { end(); }
 
@@ -96,18 +96,24 @@ class NatsBus final : public Bus {
 
 }  // namespace
 
-std::unique_ptr<Bus> connect_bus(const SiteOptions& options, const LogSink& log) {
+std::unique_ptr<Bus> connect_bus(const BusOptions& options, const LogSink& log) {
   stream::Security security;
   security.ca_file = options.ca_file;
   security.credentials_file = options.credentials_file;
-  const stream::Address address = stream::read_address(options.url, "site-url", security);
+  const stream::Address address = stream::read_address(options.url, options.url_option, security);
   require(!address.subject.empty() && stream::is_subject(address.subject, false),
           ErrorKind::argument,
-          "site {}: \"{}\" names no run; nats://HOST:PORT/RUN is required, RUN equal at all sites",
-          options.name, address.shown + "/" + printable(address.subject));
+          "{}: \"{}\" names no run; nats://HOST:PORT/RUN is required, RUN equal at all sites",
+          options.url_option, address.shown + "/" + printable(address.subject));
   for (const std::string& notice : address.notices)
     if (log) log(LogLevel::warning, notice);
   return std::make_unique<NatsBus>(address, options.name, log);
+}
+
+std::unique_ptr<Bus> connect_bus(const SiteOptions& options, const LogSink& log) {
+  return connect_bus(
+      BusOptions{options.name, options.url, "site-url", options.credentials_file, options.ca_file},
+      log);
 }
 
 }  // namespace fast::sites

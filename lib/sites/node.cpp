@@ -49,12 +49,13 @@ void Node::listen() {
   const auto status = [this](std::string_view on, std::string_view text) { hear_status(on, text); };
   bus_->listen(own_.run + ".beat.*", status);
   bus_->listen(own_.run + ".new.*", status);
+  bus_->listen(own_.run + ".data.*." + own_.site,
+               [this](std::string_view on, std::string_view text) { hear_chunk(on, text); });
+  if (options_.looks_on) return;
   bus_->listen(subject("get", own_.site),
                [this](std::string_view, std::string_view text) { hear_request(text); });
   bus_->listen(subject("ask", own_.site),
                [this](std::string_view, std::string_view text) { hear_wish(text); });
-  bus_->listen(own_.run + ".data.*." + own_.site,
-               [this](std::string_view on, std::string_view text) { hear_chunk(on, text); });
 }
 
 Node::~Node() {
@@ -222,7 +223,7 @@ void Node::hear_status(std::string_view on, std::string_view text) {
     if (!table_.hear(*status, now)) return;
     if (appeared_ && status->site == own_.site && status->incarnation > own_.incarnation)
       replaced_ = true;
-    if (appeared_) read_on(out, now);
+    if (reads()) read_on(out, now);
     changed_.notify_all();
   }
   send(out);
@@ -240,7 +241,7 @@ bool Node::tick() {
       }
       forget_old(now);
       ask_for_states(out, now);
-      if (appeared_) read_on(out, now);
+      if (reads()) read_on(out, now);
       changed_.notify_all();  // somebody may be silent for too long now
     }
     send(out);
@@ -323,6 +324,11 @@ bool Node::has(const Mailbox& mailbox, const Publication& what) const {
       mailbox.messages, [&](const auto& message) { return message->what.number == what.number; });
 }
 
+bool Node::fits_state(std::uint64_t bytes) const {
+  if (!options_.looks_on) return bytes == options_.state_bytes;
+  return bytes > 0 && bytes <= options_.state_bytes;
+}
+
 /// The lowest number that is not there, or the newest message. Of states, one that is not older
 /// than the latest exchange.
 std::optional<Publication> Node::wanted(const Mailbox& mailbox, const Status& from) const {
@@ -334,8 +340,7 @@ std::optional<Publication> Node::wanted(const Mailbox& mailbox, const Status& fr
     if (is_refused) continue;
     if (what.content == Content::state) {
       const bool is_recent = what.number + 1 >= from.next;
-      if (mailbox.wants_state && !mailbox.state && is_recent && what.bytes == options_.state_bytes)
-        return what;
+      if (mailbox.wants_state && !mailbox.state && is_recent && fits_state(what.bytes)) return what;
       continue;
     }
     if (!followed_.contains(from.site) || what.number < least_) continue;
@@ -378,7 +383,7 @@ void Node::read_on(Outgoing& out, Clock::time_point now) {
 }
 
 void Node::begin_fetch(Mailbox& mailbox, const Status& from, Clock::time_point now) {
-  if (mailbox.fetch || from.about != own_.about) return;
+  if (mailbox.fetch || (from.about != own_.about && !options_.looks_on)) return;
   if (const auto what = wanted(mailbox, from)) mailbox.fetch.emplace(from.incarnation, *what, now);
 }
 

@@ -39,6 +39,8 @@ struct NodeOptions {
   /// Each message of a neighbor is read; else only its newest one.
   bool exact = true;
   LogSink log{};
+  /// It is no site: it does not appear, and reads states of any model, up to state_bytes.
+  bool looks_on = false;
 };
 
 /// Any thread may call it.
@@ -128,6 +130,8 @@ class Node {
   void keep(const std::string& site, const Fetch& fetch);
   // With the lock held.
   Status own_status() const;
+  bool reads() const { return appeared_ || options_.looks_on; }
+  bool fits_state(std::uint64_t bytes) const;
   void tell(Outgoing& out, std::string_view verb) const;
   std::optional<Publication> wanted(const Mailbox& mailbox, const Status& from) const;
   bool has(const Mailbox& mailbox, const Publication& what) const;

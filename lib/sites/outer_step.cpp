@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sites/state_description.hpp"
+
 namespace fast::sites {
 namespace {
 
@@ -45,6 +47,7 @@ OuterStep::OuterStep(const ParameterLayout& model, const algorithm::Rule& rule)
     : weights_(model.size_bytes()), layout_(packed_layout(model, weights_.data())) {
   require_fitting(rule);
   require_floats(model);
+  description_ = describe_weights(layout_);
   mixer_ = std::make_unique<combine::HostMixer>(layout_, rule.make(), codec::Options{});
 }
 
@@ -57,7 +60,7 @@ std::vector<std::span<std::byte>> OuterStep::parts() const {
 }
 
 std::uint64_t OuterStep::state_bytes() const {
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = description_.size();
   for (const auto& part : parts()) bytes += part.size();
   return bytes;
 }
@@ -96,6 +99,7 @@ std::shared_ptr<const AlignedBuffer> OuterStep::state() const {
   auto state = std::make_shared<AlignedBuffer>(state_bytes());
   std::byte* to = state->data();
   for (const auto& part : parts()) to = std::ranges::copy(part, to).out;
+  std::ranges::copy(std::as_bytes(std::span(description_)), to);
   return state;
 }
 

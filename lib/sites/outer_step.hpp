@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "combine/host_mixer.hpp"
@@ -51,7 +52,7 @@ class OuterStep {
 
   /// Writes the weights after the latest exchange, or those of adopt(), to the model.
   void put_back(const ParameterLayout& model) const { model.scatter(weights_.data()); }
-  /// The weights after the latest exchange, and the rule's memory.
+  /// The weights after the latest exchange, the rule's memory, and describe_weights().
   std::shared_ptr<const AlignedBuffer> state() const;
   /// Takes over what another site's state() has returned.
   void adopt(const ParameterLayout& model, const AlignedBuffer& state);
@@ -69,6 +70,7 @@ class OuterStep {
 
   AlignedBuffer weights_;   ///< packed
   ParameterLayout layout_;  ///< of weights_
+  std::string description_;
   std::unique_ptr<combine::HostMixer> mixer_;
   std::shared_ptr<AlignedBuffer> own_;  ///< the message in force
 };

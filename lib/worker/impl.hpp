@@ -73,6 +73,7 @@ struct Worker::Impl {
                                          std::optional<worker::WorkerParts> ready);
   void open_average();
   void join_sites();
+  void exchange_with_sites();
   void take_part_anew();
   void publish_anew();
   void enter(const std::optional<membership::SeatOffer>& offer);

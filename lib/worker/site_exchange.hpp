@@ -7,9 +7,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fast {
+
+/// The names of a site's scalars begin with this.
+inline constexpr std::string_view site_scalars = "site/";
 
 /// One rank's part, which calls it on its own thread; on all ranks of the job in the same steps.
 /// Weights are in host memory.
@@ -40,6 +45,9 @@ class SiteExchange {
   virtual void finish() = 0;
   /// The worker has ended, in whichever way: the other sites hear no more of this one.
   virtual void abandon() noexcept = 0;
+  /// What this site has done so far, as observers get it: names and values of scalars. Empty if it
+  /// has made no exchange since the last call.
+  virtual std::vector<std::pair<std::string_view, double>> new_scalars() { return {}; }
 };
 
 }  // namespace fast

@@ -223,6 +223,15 @@ void Worker::Impl::check_loss(double loss) {
        setting.traits.step.stable_rates.empty() ? "" : "; ", setting.traits.step.stable_rates);
 }
 
+void Worker::Impl::exchange_with_sites() {
+  SiteExchange& site = *setting.options.site;
+  site.end_step(progress.stats.rounds + 1);
+  Observer* observer = setting.options.observer.get();
+  if (observer == nullptr) return;
+  for (const auto& [name, value] : site.new_scalars())
+    observer->on_scalar({name, value, setting.group.rank(), progress.stats.rounds, Clock::now()});
+}
+
 void Worker::Impl::end_round(const StepOptions& options) {
   if (!participation.keeps_seat()) return;
   require_in_training("end_round");
@@ -236,7 +245,7 @@ void Worker::Impl::end_round(const StepOptions& options) {
   const auto& accelerator = setting.options.accelerator;
   if (accelerator && options.queue) accelerator->order(Accelerator::Order::after, *options.queue);
   if (setting.options.not_finite == NotFinite::heal && !rotates) recovery.heal();
-  if (setting.options.site) setting.options.site->end_step(progress.stats.rounds + 1);
+  if (setting.options.site) exchange_with_sites();
   const algorithm::RoundInfo info{.round = progress.combinations,
                                   .asynchronous = !setting.exact(),
                                   .workers = setting.group.size(),

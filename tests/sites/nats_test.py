@@ -2,8 +2,9 @@
 """Sites that reach each other by a NATS server alone:  nats_test.py SOURCE BIN
 
 The library's sites are equal to workers of one job. fast-train at three places trains one model; one that comes later takes part;
-one that is killed holds nobody; mistakes have one line.
+one that is killed holds nobody; mistakes have one line. fast-sites looks at them.
 """
+import json
 import os
 import pathlib
 import random
@@ -17,6 +18,8 @@ import time
 SOURCE, BIN = (pathlib.Path(path).resolve() for path in sys.argv[1:])
 sys.path.insert(0, str(SOURCE / "tests/serve"))
 import nats  # noqa: E402
+
+DEPLOYED = SOURCE / "deploy/sites"
 
 PATIENCE_S = 120
 faults = []
@@ -66,6 +69,110 @@ def accuracy(site):
     return float(found[-1]) if found else None
 
 
+def fast_sites(*words, environment=None):
+    """Status, standard output, and lines of standard error."""
+    done = subprocess.run(list(map(str, [BIN / "fast-sites", *words])), capture_output=True, text=True, timeout=PATIENCE_S,
+                          env={**os.environ, **(environment or {})})
+    return done.returncode, done.stdout, done.stderr.splitlines()
+
+
+def refuses(expected, text, *words, environment=None):
+    code, _, lines = fast_sites(*words, environment=environment)
+    check(code == expected and len(lines) == 1 and text in lines[0], f"fast-sites {words[0]}: one line, status {expected}: {text}")
+    if code != expected or len(lines) != 1 or text not in lines[0]:
+        print(code, lines)
+
+
+def tensors_in(path):
+    """{name: (dtype, shape)} of a safetensors file, and its metadata."""
+    content = pathlib.Path(path).read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:8 + length])
+    metadata = header.pop("__metadata__", {})
+    return {name: (tensor["dtype"], tensor["shape"]) for name, tensor in header.items()}, metadata, content[8 + length:]
+
+
+def look_from_outside(folder, server):
+    """The three commands of docs/how-to/sites.md, and mistakes."""
+    url = f"{server.url}/run7"
+    refuses(1, 'no site of the run "run7" is there', "status", url)
+    code, said, lines = fast_sites("status", url, "--json")
+    check(code == 1 and json.loads(said)["sites"] == [] and len(lines) == 1, f"as JSON, no site: {said!r} {lines}")
+    refuses(1, "0 of 1 sites take part after 0.5 s", "wait", url, "--sites", "1", "--timeout", "0.5")
+    refuses(1, 'no site of the run "run7" is there', "fetch", url, "--out", folder / "m.safetensors")
+    loose = ("--site-staleness", "inf", "--step-ms", "2", "--site-topology", "complete")
+    sites = [Site(folder, name, url, *loose, epochs=4000) for name in ("berlin", "oslo")]
+    code, said, lines = fast_sites("wait", url, "--sites", 2, "--round", 60, "--timeout", PATIENCE_S)
+    check((code, said, lines) == (0, "", []), f"wait ends well and says nothing: {code} {lines}")
+    code, said, lines = fast_sites("status", url)
+    rows = said.splitlines()
+    check(code == 0 and not lines and len(rows) == 4, f"status has two sites: {said!r} {lines}")
+    check(all(re.fullmatch(rf"{name} +\d+ +\d+  trains +1  0\.\d s ago", row) for name, row in zip(("berlin", "oslo"), rows[1:3])),
+          f"a line for each: {rows}")
+    check(rows[-1].startswith("all: 82 f32 parameters"), f"what they train: {rows[-1]}")
+    code, said, lines = fast_sites("status", url, "--json")
+    found = json.loads(said)
+    check(code == 0 and [site["name"] for site in found["sites"]] == ["berlin", "oslo"] and found["about"] == found["sites"][0]["about"]
+          and all(site["state"] == "trains" and site["round"] >= 60 and site["samples"] == 1 for site in found["sites"]), f"as JSON: {found}")
+
+    out = folder / "now.safetensors"
+    code, said, lines = fast_sites("fetch", url, "--out", out)
+    check(code == 0 and not lines and re.search(r"now.safetensors: site (berlin|oslo), round \d+, 4 tensors, 82 elements", said), f"fetch: {said.strip()} {lines}")
+    tensors, metadata, data = tensors_in(out)
+    check(sorted(shape for _, shape in tensors.values()) == [[2], [2, 16], [16], [16, 2]], f"the model's tensors: {tensors}")
+    check(len(data) == 4 * 82 and metadata["fast.run"] == "run7", f"the file is whole: {len(data)} {metadata}")
+    shown = subprocess.run([BIN / "fast-model", "info", out], capture_output=True, text=True, timeout=PATIENCE_S)
+    check(shown.returncode == 0 and "4 tensors, 82 elements" in shown.stdout, "fast-model reads it")
+    code, said, lines = fast_sites("fetch", url, "--out", out, "--site", "oslo")
+    check(code == 0 and "site oslo" in said, f"fetch of a site: {said.strip()} {lines}")
+
+    file = ("--out", folder / "m.safetensors")
+    refuses(1, "site rome is not there; there are: berlin, oslo", "fetch", url, *file, "--site", "rome")
+    refuses(2, "is no name", "fetch", url, *file, "--site", "a b")
+    refuses(2, "its ending names no format", "fetch", url, "--out", folder / "m.npz")
+    refuses(1, "cannot be written", "fetch", url, "--out", folder / "nowhere/m.safetensors")
+    refuses(1, "cannot be written", "fetch", url, "--out", "/proc/m.safetensors")
+    refuses(1, "2 of 3 sites take part", "wait", url, "--sites", 3, "--timeout", 1.5)
+    refuses(1, "0 of 2 sites have made 1000000000 rounds", "wait", url, "--sites", 2, "--round", 10**9, "--timeout", 1.5)
+    refuses(1, 'no site of the run "run8" is there', "status", f"{server.url}/run8")
+    refuses(2, "names no run", "status", server.url)
+    refuses(2, "is not the address of a stream", "status", "http://127.0.0.1/run7")
+    refuses(1, "no connection", "status", f"nats://127.0.0.1:{nats.free_port()}/run7")
+    refuses(2, "cannot be used", "status", url, "--credentials", folder / "none.creds")
+    check(not (folder / "m.safetensors").exists() and not list(folder.glob("*.tmp-*")), "what fails leaves no file")
+    check(all(site.process.poll() is None and "onlooker" not in site.text() for site in sites), "sites do not hear of it")
+
+    sites[0].process.send_signal(signal.SIGKILL)
+    sites[0].process.wait()
+    time.sleep(2.5)  # of silence
+    code, said, lines = fast_sites("status", url)
+    check(code == 0 and said.splitlines()[-1] == "not there any more: berlin", f"the dead site is named: {said!r}")
+    sites[1].process.send_signal(signal.SIGTERM)
+    sites[1].wait()
+
+
+def look_with_a_login(folder):
+    """The onlooker's user of deploy/sites may read a model, and sends nothing else."""
+    users = folder / "users"
+    subprocess.run([DEPLOYED / "make_sites.py", users, "run7", "berlin", "me:onlooker"], check=True)
+    port = nats.free_port()
+    (users / "server.conf").write_text(f'listen: "127.0.0.1:{port}"\ninclude sites.conf\n')
+    server = nats.Server(folder / "streams", streams=False, more=("-c", users / "server.conf"), port=port)
+    url = f"{server.url}/run7"
+    refuses(1, "the server wants to know who logs in", "status", url)
+    os.environ["FAST_NATS_NKEY_FILE"] = str(users / "berlin.nkey")
+    site = Site(folder, "berlin", url, "--site-staleness", "inf", "--step-ms", "2", epochs=4000)
+    del os.environ["FAST_NATS_NKEY_FILE"]
+    me = {"FAST_NATS_NKEY_FILE": str(users / "me.nkey")}
+    code, _, lines = fast_sites("wait", url, "--sites", 1, "--round", 20, "--timeout", PATIENCE_S, environment=me)
+    check(code == 0 and not lines, f"an onlooker with a login waits: {lines}")
+    code, said, lines = fast_sites("fetch", url, "--out", folder / "login.safetensors", environment=me)
+    check(code == 0 and not lines and "site berlin" in said, f"an onlooker with a login fetches: {said.strip()} {lines}")
+    site.process.send_signal(signal.SIGTERM)
+    site.wait()
+    server.stop()
+
+
 def main():
     if not nats.is_installed():
         print("skipped: nats-server is not installed; apt-get install nats-server")
@@ -82,7 +189,12 @@ def main():
         codes = [site.wait() for site in sites]
         check(codes == [0, 0, 0], f"three sites end well: {codes}")
         check(all("takes part from exchange 0 on, with 2 other sites" in site.text() for site in sites), "each begins with two others")
-        check(not any("left out" in site.text() for site in sites), "nobody is left out")
+        check(not any("is left out" in site.text() for site in sites), "nobody is left out")
+        check(all(re.search(r"exchanges between sites +\d{2}, \d{2} publications read, 0 left out", site.text()) for site in sites),
+              "the closing table has the exchanges")
+        lines = [json.loads(line) for line in (sites[0].out / "metrics.jsonl").read_text().splitlines()]
+        last = [line for line in lines if line["kind"] == "epoch"][-1]["site"]
+        check(last["exchanges"] >= 10 and last["left_out"] == 0 and last["bytes_received"] > 0, f"metrics have them: {last}")
 
         # Sites of several ranks.
         sites = [Site(folder, name, url, "--site-expect", "3", "--site-topology", "complete", ranks=ranks)
@@ -129,6 +241,8 @@ def main():
         check(lasting.process.poll() is None, "mistakes of others disturb nobody")
         lasting.process.send_signal(signal.SIGTERM)
         check(lasting.wait() in (0, 143), "SIGTERM ends a site")
+        look_from_outside(folder, server)
+        look_with_a_login(folder)
         server.stop()
     return 1 if faults else 0
 

@@ -31,7 +31,7 @@ def test_deployed_servers():
     """Three servers of deploy/sites: who may log in, and say and hear what."""
     subprocess.run([SITES / "make_sites.py", "deployed", "run7", "alpha", "beta"], check=True)
     before = pathlib.Path("deployed/alpha.nkey").read_text()
-    subprocess.run([SITES / "make_sites.py", "deployed", "run7", "alpha", "beta", "cluster:password"], check=True)
+    subprocess.run([SITES / "make_sites.py", "deployed", "run7", "alpha", "beta", "cluster:password", "me:onlooker"], check=True)
     check(pathlib.Path("deployed/alpha.nkey").read_text() == before, "nkeys stay")
     for file in ("ca.pem", "server.pem", "server-key.pem"):
         shutil.copy(f"certificates/{file}", "deployed")
@@ -57,6 +57,8 @@ def test_deployed_servers():
         alpha.tell(line)
         wait_for(lambda: any("Permissions Violation" in each and text in each for each in alpha.lines), f"{line} is refused")
 
+    onlooker(urls[1], alpha, beta)
+
     servers[0].kill()
     alpha.wait(f"log {','.join(urls)}: connected again")
     wait_for(lambda: alpha.tell("send run7.beat.alpha again") or beta.has("got run7.beat.alpha again"), "alpha is heard again")
@@ -66,6 +68,22 @@ def test_deployed_servers():
     check(alpha.end() == 0 and beta.end() == 0, "they end")
     for server in servers[1:]:
         server.kill()
+
+
+def onlooker(url, alpha, beta):
+    """It hears all, may ask for weights, and sends nothing else."""
+    me = accepted(url, 500, "_INBOX_me", nkey="deployed/me.nkey")
+    for subject in ("run7.beat.alpha", "run7.data.*.me"):
+        me.tell(f"listen {subject}")
+    for subject in ("run7.ask.alpha", "run7.get.alpha"):
+        alpha.tell(f"listen {subject}")
+        wait_for(lambda: me.tell(f"send {subject} please") or alpha.has(f"got {subject} please"), f"{subject} is heard")
+    wait_for(lambda: alpha.tell("send run7.beat.alpha here") or me.has("got run7.beat.alpha here"), "the onlooker hears alpha")
+    wait_for(lambda: alpha.tell("send run7.data.alpha.me weights") or me.has("got run7.data.alpha.me weights"), "its weights")
+    for subject in ("run7.beat.me", "run7.new.me", "run7.data.me.alpha", "run7.beat.alpha"):
+        me.tell(f"send {subject} x")
+        wait_for(lambda: any("Permissions Violation" in line and subject in line for line in me.lines), f"{subject} is refused")
+    check(me.end() == 0, "it ends")
 
 
 def login_node(leaves, alpha, beta):

@@ -74,6 +74,7 @@ expect "doubling" fast-sim --exchange d
 expect "halving" fast-sim --exchange h
 expect "a folder" fast-trace merge a
 expect "a file.toml a folder" fast-model info a
+expect "a file.toml a folder" fast-sites fetch --out a
 expect "--spares --start-deadline" fastrun --s
 expect "--spares" fastrun -n 4 --sp
 expect "a file.toml a folder" fastrun -n 4 --control a

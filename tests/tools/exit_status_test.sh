@@ -48,6 +48,10 @@ refuses fast-sim --rounds x
 refuses fast-sim --topology rnig
 refuses fast-serve
 refuses fast-serve m=run --port 70000
+refuses fast-sites
+refuses fast-sites status
+refuses fast-sites wait nats://127.0.0.1:1/run --sites 0
+refuses fast-sites fetch nats://127.0.0.1:1/run
 
 refuses fast-train --exchange local --data nowhere  # no name of a data set
 lacks fast-topology check nowhere.toml
@@ -58,6 +62,7 @@ lacks fast-model info nowhere
 lacks fast-trace merge nowhere
 lacks fast-report nowhere
 lacks fast-serve m=nowhere
+lacks fast-sites status nats://127.0.0.1:1/run
 
 ends 2 "$mpiexec" -n 3 "${path[fast-train]}" --no-such-option
 ends 2 "${path[fastrun]}" -n 3 "${path[fast-train]}" --no-such-option

@@ -28,6 +28,7 @@ TRAIN = ["--exchange", "local", "--workers", "2", "--data", "tiny.csv", "--targe
 COMMANDS = {
     "fast-train": [(["--epochs", "1", *TRAIN], [])],
     "fast-sim": [(["--topology", "ring", "--rounds", "3"], [])],
+    "fast-sites": [(["wait", "nats://127.0.0.1:1/run", "--sites", "2"], ["wait"])],
     "fast-topology": [(["show", "ring", "-n", "4"], ["show"]), (["plan", "-n", "4"], ["plan"])],
     "fast-data": [(["info", "tiny.csv", "--target", "y"], ["info"]),
                   (["convert", "tiny.csv", "made.packed", "--target", "y"], ["convert"])],

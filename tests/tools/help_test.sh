@@ -65,6 +65,8 @@ closest summary fast-trace sumary x
 closest --html fast-report --htlm x
 closest --doctor fastrun --doctr
 closest --port fast-serve --prot 3
+closest fetch fast-sites fecth
+closest --json fast-sites status nats://127.0.0.1:1/run --jsno
 closest --epochs fast-train --epochss 3
 closest int8 fast-train --codec int88
 closest lenet fast-train --exchange local --model lenett

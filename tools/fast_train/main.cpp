@@ -33,6 +33,7 @@
 #include "fast_train/trial_steps.hpp"
 #include "mpi/launcher.hpp"
 #include "nn/shape.hpp"
+#include "sites/site_figures.hpp"
 
 namespace {
 
@@ -211,12 +212,23 @@ void write_together(const Group& group, const Options& o, int first,
   }
 }
 
+/// Of the site that this job is, if it is one.
+std::string site_table(const train::TrainerOptions& trainer) {
+  std::string table;
+  if (!trainer.worker.site) return table;
+  for (const auto& [name, text] : sites::rows_of(sites::stats_of(*trainer.worker.site)))
+    table += fmt::format("  {:<28}  {}\n", name, text);
+  return table;
+}
+
 /// The closing table, by the worker that speaks for the run. False, on every worker that can know,
 /// when not all that was asked for has been saved.
-bool report(const Group& group, const Options& o, const train::Summary& summary) {
+bool report(const Group& group, const Options& o, const train::Summary& summary,
+            const std::string& of_site) {
   const int first = summary.parts.empty() ? 0 : summary.parts.front().front();
   const auto write = [&] {
     std::fputs((o.quiet ? summary.to_table() : summary.results_table()).c_str(), stdout);
+    std::fputs(of_site.c_str(), stdout);
     std::fflush(stdout);
     if (!o.summary_json.empty()) summary.write_json(o.summary_json);
   };
@@ -255,7 +267,7 @@ int train_worker(const Group& group, const Options& o, const data::Splits& data,
   const train::Summary summary = train::train(group, rule, *replica.backend, data, trainer);
   if (!group.has_seat() || summary.has_left) return 0;
   if (o.trace) clocks.finish(summary);
-  return report(group, o, summary) ? 0 : 1;
+  return report(group, o, summary, site_table(trainer)) ? 0 : 1;
 }
 
 int run(const mpi::Communicator& world, int argc, char** argv) {

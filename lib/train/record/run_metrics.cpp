@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mpi/launcher.hpp"
+#include "worker/site_exchange.hpp"
 
 namespace fast::train {
 
@@ -189,6 +190,7 @@ void RunMetrics::add_interval() {
   const SpanFigures figures = figures_of(RoundTally::Window::interval, interval_);
   std::vector<Metric> line = {{"step", now_.step}};
   append(line, figures.line());
+  append_site(line);
   add("interval", std::move(line));
   if (notifies_launcher_) {
     mpi::notify_launcher_status(
@@ -197,12 +199,17 @@ void RunMetrics::add_interval() {
   interval_ = {.samples = now_.samples};
 }
 
+void RunMetrics::append_site(std::vector<Metric>& line) const {
+  if (!site_.empty()) line.emplace_back("site", site_);
+}
+
 void RunMetrics::end_rounds() {
   epoch_figures_ = figures_of(RoundTally::Window::epoch, epoch_).line();
 }
 
 void RunMetrics::end_epoch(std::vector<Metric> results) {
   append(results, std::exchange(epoch_figures_, {}));
+  append_site(results);
   add("epoch", std::move(results));
 }
 
@@ -255,6 +262,16 @@ void RunMetrics::on_peer(const PeerEvent& event) noexcept {
 
 void RunMetrics::on_milestone(const MilestoneEvent& event) noexcept {
   if (event.kind == MilestoneEvent::Kind::saved) this->event("checkpoint", event.round);
+}
+
+void RunMetrics::on_scalar(const ScalarEvent& event) noexcept {
+  if (!event.name.starts_with(site_scalars)) return;
+  const std::string name(event.name.substr(site_scalars.size()));
+  const auto found = std::ranges::find(site_, name, &Figures::value_type::first);
+  if (found == site_.end())
+    site_.emplace_back(name, event.value);
+  else
+    found->second = event.value;
 }
 
 }  // namespace fast::train

@@ -132,6 +132,8 @@ class RunMetrics final : public Observer {
   void on_message(const MessageEvent& event) noexcept override { tally_.add(event); }
   void on_peer(const PeerEvent& event) noexcept override;
   void on_milestone(const MilestoneEvent& event) noexcept override;
+  /// Those of a site, whose names begin with site_scalars, stand in the lines that follow.
+  void on_scalar(const ScalarEvent& event) noexcept override;
 
  private:
   /// A part of training that ends with a line.
@@ -142,6 +144,7 @@ class RunMetrics final : public Observer {
   struct SpanFigures;
   SpanFigures figures_of(RoundTally::Window window, const Span& span);
   void add_interval();
+  void append_site(std::vector<Metric>& line) const;
 
   void begin(Clock::time_point at);
   void begin_intervals();
@@ -158,6 +161,7 @@ class RunMetrics final : public Observer {
   RunFigures now_;
   Span epoch_, interval_;
   std::vector<Metric> epoch_figures_;
+  Figures site_;
 };
 
 }  // namespace fast::train

@@ -13,17 +13,20 @@ struct Rounds final : Observer {
   void on_phase(const PhaseEvent& event) noexcept override { phases.push_back(event.round); }
   void on_message(const MessageEvent& event) noexcept override { messages.push_back(event.round); }
   void on_peer(const PeerEvent& event) noexcept override { peers.push_back(event.round); }
-  std::vector<std::int64_t> phases, messages, peers;
+  void on_scalar(const ScalarEvent& event) noexcept override { scalars.push_back(event.round); }
+  std::vector<std::int64_t> phases, messages, peers, scalars;
 };
 
 void make_round(CountedRounds& events, std::int64_t round) {
   PhaseEvent phase;
   MessageEvent message;
   PeerEvent peer;
-  phase.round = message.round = peer.round = round;
+  ScalarEvent scalar;
+  phase.round = message.round = peer.round = scalar.round = round;
   events.on_phase(phase);
   events.on_message(message);
   events.on_peer(peer);
+  events.on_scalar(scalar);
 }
 
 }  // namespace
@@ -36,9 +39,9 @@ TEST_CASE("an observer that is added later is told the rounds from then on, as t
   events.add(added);
   make_round(events, 1);
   make_round(events, 2);
-  for (const auto* told : {&first->phases, &first->messages, &first->peers})
+  for (const auto* told : {&first->phases, &first->messages, &first->peers, &first->scalars})
     CHECK(*told == std::vector<std::int64_t>{0, 101, 102});
-  for (const auto* told : {&added->phases, &added->messages, &added->peers})
+  for (const auto* told : {&added->phases, &added->messages, &added->peers, &added->scalars})
     CHECK(*told == std::vector<std::int64_t>{101, 102});
 }
 

@@ -105,6 +105,24 @@ TEST_CASE("a line of an epoch has what was added since the epoch began, until it
   CHECK_FALSE(lines[1].contains("age_mean"));
 }
 
+TEST_CASE("a line of an epoch has the latest figures of a site, and none of other scalars") {
+  const TemporaryDirectory directory;
+  RunMetrics metrics({});
+  metrics.open(directory.path(), 2);
+  metrics.begin_epoch();
+  metrics.end_epoch({{"epoch", 1}});
+  for (const double value : {1, 2}) {
+    metrics.on_scalar({"site/exchanges", value, 2, 20, Clock::now()});
+    metrics.on_scalar({"site/waited_s", value / 4, 2, 20, Clock::now()});
+    metrics.on_scalar({"train/loss", value, 2, 20, Clock::now()});
+  }
+  metrics.end_epoch({{"epoch", 2}});
+  const auto lines = written(directory);
+  REQUIRE(lines.size() == 2);
+  CHECK_FALSE(lines[0].contains("site"));
+  CHECK(lines[1].at("site") == nlohmann::json({{"exchanges", 2.0}, {"waited_s", 0.5}}));
+}
+
 TEST_CASE("a run that fails ends with its message and a last line that says so") {
   const TemporaryDirectory directory;
   RunMetrics metrics({});

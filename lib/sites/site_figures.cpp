@@ -1,0 +1,32 @@
+#include "sites/site_figures.hpp"
+
+#include <fmt/format.h>
+
+namespace fast::sites {
+namespace {
+
+std::string megabytes(double bytes) { return fmt::format("{:.1f} MB", bytes / 1e6); }
+
+}  // namespace
+
+std::vector<std::pair<std::string_view, double>> scalars_of(const SiteStats& stats) {
+  return {{"site/exchanges", static_cast<double>(stats.exchanges)},
+          {"site/reads", static_cast<double>(stats.reads)},
+          {"site/left_out", static_cast<double>(stats.left_out)},
+          {"site/bytes_sent", stats.bytes_sent},
+          {"site/bytes_received", stats.bytes_received},
+          {"site/waited_s", stats.waited_s},
+          {"site/median_age", stats.median_age}};
+}
+
+std::vector<std::pair<std::string, std::string>> rows_of(const SiteStats& stats) {
+  return {
+      {"exchanges between sites", fmt::format("{}, {} publications read, {} left out",
+                                              stats.exchanges, stats.reads, stats.left_out)},
+      {"median age of what was read", fmt::format("{:g} rounds", stats.median_age)},
+      {"to and from other sites", fmt::format("{} sent, {} received", megabytes(stats.bytes_sent),
+                                              megabytes(stats.bytes_received))},
+      {"time waiting for sites", fmt::format("{:.1f} s", stats.waited_s)}};
+}
+
+}  // namespace fast::sites
