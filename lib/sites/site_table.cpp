@@ -3,6 +3,10 @@
 #include <algorithm>
 
 namespace fast::sites {
+namespace {
+constexpr int known_gaps = 20;    ///< so many show whether a site speaks regularly
+constexpr double of_late = 0.99;  ///< weight of a gap after each one that follows
+}  // namespace
 
 void SiteTable::note(const std::string& site, std::uint64_t incarnation) {
   std::uint64_t& highest = known_[site];
@@ -19,20 +23,34 @@ bool SiteTable::hear(const Status& status, Clock::time_point now) {
     if (site == own_) note(site, incarnation);
   note(status.site, status.incarnation);
   if (status.incarnation < known(status.site)) return false;
-  entries_.insert_or_assign(status.site, Entry{status, now});
+  const auto [found, is_new] = entries_.try_emplace(status.site, Entry{status, now});
+  if (is_new) return true;
+  Entry& entry = found->second;
+  const Seconds gap = now - entry.heard;
+  entry.longest_gap = std::max(gap, entry.longest_gap * of_late);
+  entry.gaps = is_there(entry, now) ? entry.gaps + 1 : 0;
+  entry.status = status;
+  entry.heard = now;
   return true;
+}
+
+bool SiteTable::is_there(const Entry& entry, Clock::time_point now) const {
+  const Seconds silent = now - entry.heard;
+  if (silent < silence_ / 2) return true;
+  const bool is_regular = entry.gaps >= known_gaps && 4 * entry.longest_gap <= silence_ / 2;
+  return silent < (is_regular ? silence_ / 2 : silence_);
 }
 
 const Status* SiteTable::living(const std::string& site, Clock::time_point now) const {
   const auto found = entries_.find(site);
-  if (found == entries_.end() || now - found->second.heard >= silence_) return nullptr;
+  if (found == entries_.end() || !is_there(found->second, now)) return nullptr;
   return &found->second.status;
 }
 
 std::vector<const Status*> SiteTable::living(Clock::time_point now) const {
   std::vector<const Status*> found;
   for (const auto& [site, entry] : entries_)
-    if (site != own_ && now - entry.heard < silence_) found.push_back(&entry.status);
+    if (site != own_ && is_there(entry, now)) found.push_back(&entry.status);
   return found;
 }
 

@@ -16,7 +16,8 @@ namespace fast::sites {
 /// Ages are by this machine's steady clock: clocks of sites need not agree. Not thread-safe.
 class SiteTable {
  public:
-  /// A site that has said nothing for `silence` is not there.
+  /// A site that has said nothing for `silence` is not there; or for half of that, if it has spoken
+  /// regularly: if that is at least four of the longest gaps of late.
   SiteTable(std::string own, Seconds silence) : own_(std::move(own)), silence_(silence) {}
 
   /// Takes what a site says. False if the table has heard of a later instance of that site.
@@ -36,8 +37,11 @@ class SiteTable {
   struct Entry {
     Status status;
     Clock::time_point heard;
+    Seconds longest_gap{0};  ///< of late
+    int gaps = 0;
   };
   void note(const std::string& site, std::uint64_t incarnation);
+  bool is_there(const Entry& entry, Clock::time_point now) const;
 
   std::string own_;
   Seconds silence_;

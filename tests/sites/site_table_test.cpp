@@ -30,6 +30,27 @@ TEST_CASE("a site is there until it has been silent") {
   CHECK_FALSE(table.silent_s("c", start));
 }
 
+TEST_CASE("a site that speaks regularly is left out after half of the silence") {
+  SiteTable table("own", Seconds(2));
+  auto now = Clock::now();
+  const auto speak = [&](int times, milliseconds gap) {
+    for (int k = 0; k < times; ++k) CHECK(table.hear(from("a", 1), now += gap));
+  };
+  const auto is_there_after = [&](int ms) {
+    return table.living("a", now + milliseconds(ms)) != nullptr;
+  };
+  speak(20, milliseconds(250));  // 19 gaps
+  CHECK((is_there_after(1999) && !is_there_after(2000)));
+  speak(1, milliseconds(250));
+  CHECK((is_there_after(999) && !is_there_after(1000)));
+  speak(1, milliseconds(400));  // a longer one counts for a while
+  CHECK((is_there_after(1999) && !is_there_after(2000)));
+  speak(60, milliseconds(250));  // 0.99^60 of it
+  CHECK((is_there_after(999) && !is_there_after(1000)));
+  speak(1, milliseconds(1500));  // it was not there
+  CHECK((is_there_after(1999) && !is_there_after(2000)));
+}
+
 TEST_CASE("an instance that a later one has replaced is not heard any more") {
   SiteTable table("own", Seconds(2));
   const auto now = Clock::now();

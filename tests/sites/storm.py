@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Sites that are killed, started again and cut off, over three linked servers of which one dies now and then:
 
-    storm.py SOURCE BIN [--sites 8] [--seconds 600] [--kills 28] [--partitions 9] [--server-kills 9] [--staleness 0] [--seed N]
+    storm.py SOURCE BIN [--sites 8] [--seconds 600] [--kills 28] [--partitions 9] [--server-kills 9] [--staleness 0] [--every 10]
+             [--delay 0] [--codec identity] [--seed N]
 
 A partition moves some sites to a server of their own, as if the network had split: both parts go on. Each site reaches its server
 through a relay of this script. Prints what was drawn, then how many of the living sites took part (their publications were in the
@@ -20,7 +21,7 @@ import tempfile
 import threading
 import time
 
-PACE_S, CALM_S, WINDOW_S = 0.04, 12, 2.0
+PACE_S, CALM_S = 0.04, 12
 
 
 class Servers:
@@ -105,9 +106,10 @@ class Network:
 
 
 class Site:
-    def __init__(self, program, place, relay, staleness, until):
+    def __init__(self, program, place, relay, options, until):
         self.name, self.place, self.relay = f"site{place}", place, relay
-        self.command = [program, self.name, f"nats://127.0.0.1:{relay.port}/storm", place, staleness, PACE_S, until]
+        self.command = [program, self.name, f"nats://127.0.0.1:{relay.port}/storm", place, options.staleness, PACE_S, until,
+                        20_000, options.every, options.delay, options.codec]
         self.lives, self.killed = [], []  # [start, end, lines] of each process; when it was killed
         self.process = None
 
@@ -177,9 +179,9 @@ def is_alive(site, at):
     return False
 
 
-def takes_part(site, others, at):
+def takes_part(site, others, at, window):
     for other in others:
-        recent = [line for line in other.exchanges() if at - WINDOW_S < line["time"] <= at]
+        recent = [line for line in other.exchanges() if at - window < line["time"] <= at]
         if recent and any(site.name in line["taken"] for line in recent[-2:]):
             return True
     return False
@@ -196,12 +198,12 @@ def seconds_back(site):
 
 
 def report(options, sites, began, ended):
-    shares = []
+    shares, window = [], 2 + 2 * PACE_S * options.every  # seconds: two exchanges, and a death is noticed
     for second in range(int(min(8, options.seconds / 4)), int(ended - began - 3)):
         at = began + second
         alive = [site for site in sites if is_alive(site, at)]
         if len(alive) > 1:
-            shares.append(sum(takes_part(site, [o for o in alive if o is not site], at) for site in alive) / len(alive))
+            shares.append(sum(takes_part(site, [o for o in alive if o is not site], at, window) for site in alive) / len(alive))
     steps, expected = 0, 0.0
     held = 0.0
     for site in sites:
@@ -209,8 +211,9 @@ def report(options, sites, began, ended):
             own = [line for line in lines if "taken" in line]
             if len(own) < 2:
                 continue
+            per_step = statistics.median((after["time"] - before["time"]) / (after["steps"] - before["steps"]) for before, after in zip(own, own[1:]))
             steps += own[-1]["steps"] - own[0]["steps"]
-            expected += (own[-1]["time"] - own[0]["time"]) / PACE_S
+            expected += (own[-1]["time"] - own[0]["time"]) / per_step
             held = max(held, max(line["slowest"] for line in own[1:]) - PACE_S)
     back = [seconds for site in sites for seconds in seconds_back(site)]
     errors = [line for site in sites for life in site.lives for line in life[2] if "error" in line]
@@ -222,8 +225,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("source", type=pathlib.Path)
     parser.add_argument("bin", type=pathlib.Path)
-    for name, value in (("sites", 8), ("seconds", 600), ("kills", 28), ("partitions", 9), ("server-kills", 9), ("staleness", 0)):
+    for name, value in (("sites", 8), ("seconds", 600), ("kills", 28), ("partitions", 9), ("server-kills", 9), ("staleness", 0), ("every", 10), ("delay", 0)):
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--codec", default="identity")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--strict", action="store_true", help="fails where a figure misses its goal, too: on a quiet machine")
     parser.add_argument("--show", action="store_true", help="prints what sites log")
@@ -235,12 +239,13 @@ def main():
         return 77
     draw = random.Random(options.seed)
     events = draw_events(options, draw)
-    print(f"storm: seed {options.seed}, {options.sites} sites, staleness {options.staleness}, {options.seconds} s", flush=True)
+    print(f"storm: seed {options.seed}, {options.sites} sites, staleness {options.staleness}, every {options.every}, delay {options.delay}, codec {options.codec}, "
+          f"{options.seconds} s", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         servers = Servers(nats, pathlib.Path(folder))
         network = Network(servers)
         until = time.time() + options.seconds
-        sites = [Site(options.bin / "storm_site", place, Relay(network, place), options.staleness, until) for place in range(options.sites)]
+        sites = [Site(options.bin / "storm_site", place, Relay(network, place), options, until) for place in range(options.sites)]
         began = time.time()
         for site in sites:
             site.start()

@@ -55,7 +55,8 @@ struct SiteOptions {
   int expect = 1;
   /// What a step of this site counts, relative to the other sites': the number of its samples.
   double samples = 1;
-  /// A site without a sign of life for so long is left out.
+  /// A site without a sign of life for so long is left out; or for half of that, if its signs of
+  /// life have come regularly.
   Seconds silence{2};
 };
 
