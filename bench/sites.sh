@@ -3,7 +3,7 @@
 # each on a host of its own (network namespaces of this machine with a switch in user space: root, iproute2, /dev/net/tun,
 # nats-server). The places do not reach each other. BIN is the folder of the built programs: storm_site and switch.
 # Steps take 40 ms and do not compute; the model has 2 MB (cells .5mb: 500 kB); an exchange follows every 50 steps.
-# Prints one line a cell: the speed ÷ that of no exchange, the median age of what was combined ÷ 50 steps, the megabytes that a
+# Prints one line a cell: the speed ÷ that of the fastest 50 steps, the median age of what was combined ÷ 50 steps, the megabytes that a
 # site has received, ÷ those of the messages that it has combined.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
@@ -59,13 +59,16 @@ for path in sys.argv[4:]:
         if "error" in line:
             print(f"{name}: {line['error']}")
     own = [line for line in lines if "taken" in line]
-    if len(own) < 3:
+    if len(own) < 5:
         print(f"{name}: {path} has made {len(own)} exchanges")
         continue
-    speeds.append((own[-1]["steps"] - own[0]["steps"]) * 0.04 / (own[-1]["time"] - own[0]["time"]))
+    received = own[-1]["received"] - own[2]["received"]  # without the states of the beginning
+    own = own[2:]
+    times = [after["time"] - before["time"] for before, after in zip(own, own[1:])]
+    speeds.append(min(times) * len(times) / sum(times))
     ages.append(own[-1]["age"] / 50)
-    taken = sum(len(line["taken"]) for line in own)
-    ratios.append(own[-1]["received"] / (taken * elements * width) if taken else float("nan"))
+    taken = sum(len(line["taken"]) for line in own[1:])
+    ratios.append(received / (taken * elements * width) if taken else float("nan"))
     left_out += own[-1]["left_out"]
 if speeds:
     print(f"{name:32} speed {min(speeds):.3f}  age {statistics.median(ages):.2f}  received {max(ratios):.2f}  left out {left_out}", flush=True)
