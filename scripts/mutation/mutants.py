@@ -195,8 +195,9 @@ def main():
             print(f"{path.relative_to(copy.root)}:{number + 1}: {changed.strip()}")
         return 0
     for name in folders:
-        if not copy.make(COVERED[name]) or (failed := copy.failing_test(COVERED[name])):
-            sys.exit(f"mutation: without a change, the tests of {name} do not pass: {failed or 'build'}")
+        failed = copy.failing_test(COVERED[name]) if copy.make(COVERED[name]) else "they cannot be built"
+        if failed:
+            sys.exit(f"mutation: without a change, the tests of {name} do not pass: {failed}")
     tally = {"killed": 0, "survived": 0, "equivalent": 0}
     for place in drawn:
         verdict = try_out(copy, *place)
