@@ -105,9 +105,9 @@ class Copy:
     def failing_test(self, programs):
         """The first test that fails; None if all pass."""
         for name in programs:
-            command = ["ctest", "--test-dir", self.build, "-R", rf"^{name}(_[a-z]\w*)?$|^{name}_n[1-4]$",
+            command = ["ctest", "--preset", "dev", "-R", rf"^{name}(_[a-z]\w*)?$|^{name}_n[1-4]$",
                        "--stop-on-failure", "--timeout", str(TEST_S), "-j2", "--no-tests=error"]
-            done = subprocess.run(command, capture_output=True, text=True)
+            done = subprocess.run(command, capture_output=True, text=True, cwd=self.root)
             if done.returncode != 0:
                 failed = re.search(r"Test +#\d+: (\S+) .*\*\*\*", done.stdout)
                 return failed[1] if failed else name
@@ -195,8 +195,9 @@ def main():
             print(f"{path.relative_to(copy.root)}:{number + 1}: {changed.strip()}")
         return 0
     for name in folders:
-        if not copy.make(COVERED[name]) or (failed := copy.failing_test(COVERED[name])):
-            sys.exit(f"mutation: without a change, the tests of {name} do not pass: {failed or 'build'}")
+        failed = copy.failing_test(COVERED[name]) if copy.make(COVERED[name]) else "they cannot be built"
+        if failed:
+            sys.exit(f"mutation: without a change, the tests of {name} do not pass: {failed}")
     tally = {"killed": 0, "survived": 0, "equivalent": 0}
     for place in drawn:
         verdict = try_out(copy, *place)

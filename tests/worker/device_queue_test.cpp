@@ -9,6 +9,7 @@
 
 #include "exchange/device/image.hpp"
 #include "support/catch.hpp"
+#include "support/golden.hpp"
 #include "support/host_accelerator.hpp"
 #include "worker/device_rounds.hpp"
 
