@@ -107,11 +107,20 @@ std::shared_ptr<SlotPeers> link_for_reducers(const Group& group, ExchangeOptions
 
 }  // namespace
 
+namespace exchange {
+ExitReports exit_reports(const Group& group) {
+  ExitReports ends;
+  const auto impl = GroupImpl::shared(group);
+  if (impl->knows_ends()) ends.all = [impl] { return impl->ended(); };
+  ends.failed = [impl, peers = impl->latest_link()] { return failures(*impl, *peers); };
+  return ends;
+}
+}  // namespace exchange
+
 std::unique_ptr<Reducer> Group::open_reducer(std::size_t size_bytes,
                                              const ExchangeOptions& options) const {
   ReducerLink link{link_for_reducers(*this, options), impl_->link_is_for_reducers(), {}};
-  if (impl_->knows_ends()) link.ends.all = [group = impl_] { return group->ended(); };
-  link.ends.failed = [group = impl_, peers = link.peers] { return failures(*group, *peers); };
+  link.ends = exit_reports(*this);
   if (auto by_mpi = impl_->mpi_reducer(link, options.deadline)) return by_mpi;
   Region memory = allocate(SlotReducer::part_bytes(size_bytes), Deadline(options.deadline));
   return std::make_unique<SlotReducer>(std::move(memory), size_bytes, std::move(link), options);

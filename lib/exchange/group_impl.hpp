@@ -23,6 +23,7 @@ class GroupImpl {
   // The library's own access to a Group.
   static Group group(std::shared_ptr<GroupImpl> impl) { return Group(std::move(impl)); }
   static GroupImpl& of(const Group& group) { return *group.impl_; }
+  static std::shared_ptr<GroupImpl> shared(const Group& group) { return group.impl_; }
 
   virtual int rank() const = 0;
   virtual int size() const = 0;

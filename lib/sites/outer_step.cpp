@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sites/packed_model.hpp"
 #include "sites/state_description.hpp"
 
 namespace fast::sites {
@@ -32,16 +33,6 @@ void require_floats(const ParameterLayout& model) {
 }
 
 }  // namespace
-
-ParameterLayout packed_layout(const ParameterLayout& model, std::byte* packed) {
-  std::vector<TensorView> views = model.views();
-  const std::vector<Segment> places = model.tensors();
-  for (std::size_t i = 0; i < views.size(); ++i) {
-    views[i].data = packed + places[i].offset_bytes;
-    views[i].device = Device{};
-  }
-  return ParameterLayout(std::move(views));
-}
 
 OuterStep::OuterStep(const ParameterLayout& model, const algorithm::Rule& rule)
     : weights_(model.size_bytes()), layout_(packed_layout(model, weights_.data())) {
@@ -104,12 +95,16 @@ std::shared_ptr<const AlignedBuffer> OuterStep::state() const {
 }
 
 void OuterStep::adopt(const ParameterLayout& model, const AlignedBuffer& state) {
-  require(state.size_bytes() == state_bytes(), ErrorKind::internal,
-          "sites: a state of {} bytes, not of {}", state.size_bytes(), state_bytes());
+  take({state.data(), state.size_bytes()});
+  put_back(model);
+}
+
+void OuterStep::take(std::span<const std::byte> state) {
+  require(state.size() >= state_bytes(), ErrorKind::internal,
+          "sites: a state of {} bytes, not of {}", state.size(), state_bytes());
   const std::byte* from = state.data();
   for (const auto& part : parts())
     from = std::ranges::copy_n(from, std::ssize(part), part.begin()).in;
-  put_back(model);
 }
 
 /// Its first vector is φ, from which the steps began.

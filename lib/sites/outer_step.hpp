@@ -21,9 +21,6 @@ struct Source {
   double weight = 0;
 };
 
-/// The tensors of a model as they lie in its packed vector.
-ParameterLayout packed_layout(const ParameterLayout& model, std::byte* packed);
-
 /// Memory: the model, the rule's state, and what publish() returns.
 class OuterStep {
  public:
@@ -56,6 +53,8 @@ class OuterStep {
   std::shared_ptr<const AlignedBuffer> state() const;
   /// Takes over what another site's state() has returned.
   void adopt(const ParameterLayout& model, const AlignedBuffer& state);
+  /// The same, and leaves the model as it is.
+  void take(std::span<const std::byte> state);
 
   /// The rule's memory, for checkpoints.
   std::vector<TensorView> memory() const;

@@ -78,19 +78,9 @@ void Site::say(LogLevel level, const std::string& text) const {
 // The beginning.
 
 std::int64_t Site::begin(const ParameterLayout& layout, const LogSink& log) {
-  require(!outer_, ErrorKind::argument,
-          "site {}: it belongs to another Worker; call sites::join() for each", options_.name);
-  log_ = log;
-  model_ = layout;
-  about_ = about(options_, layout);
-  outer_ = std::make_unique<OuterStep>(layout, options_.rule);
+  prepare(layout, log);
   outer_->start(layout);
-  coder_ = std::make_unique<MessageCoder>(outer_->layout(), options_.codec.kind);
-  require_known_neighbors();
-  node_ = std::make_unique<Node>(
-      make_bus_(log),
-      NodeOptions{options_.name, about_, options_.silence, coder_->whole_bytes(),
-                  coder_->difference_bytes(), outer_->state_bytes(), is_exact(), log});
+  connect();
   try {
     take_part();
   } catch (...) {
@@ -98,6 +88,48 @@ std::int64_t Site::begin(const ParameterLayout& layout, const LogSink& log) {
     throw;
   }
   return rounds_;
+}
+
+void Site::prepare(const ParameterLayout& layout, const LogSink& log) {
+  require(!outer_, ErrorKind::argument,
+          "site {}: it belongs to another Worker; call sites::join() for each", options_.name);
+  log_ = log;
+  model_ = layout;
+  about_ = about(options_, layout);
+  outer_ = std::make_unique<OuterStep>(layout, options_.rule);
+  coder_ = std::make_unique<MessageCoder>(outer_->layout(), options_.codec.kind);
+  require_known_neighbors();
+}
+
+void Site::connect() {
+  node_ = std::make_unique<Node>(make_bus_(log_),
+                                 NodeOptions{.site = options_.name,
+                                             .about = about_,
+                                             .silence = options_.silence,
+                                             .message_bytes = coder_->whole_bytes(),
+                                             .difference_bytes = coder_->difference_bytes(),
+                                             .state_bytes = outer_->state_bytes(),
+                                             .exact = is_exact(),
+                                             .log = log_});
+}
+
+void Site::succeed(const ParameterLayout& layout, const LogSink& log,
+                   std::span<const std::byte> legacy, std::int64_t rounds, std::int64_t ahead) {
+  prepare(layout, log);
+  outer_->take(legacy);
+  connect();
+  try {
+    await_name();
+  } catch (...) {
+    abandon();
+    throw;
+  }
+  ahead_ = ahead;
+  rounds_ = rounds + ahead;
+  next_ = (rounds_ - 1) / options_.every;
+  node_->begin(next_, rounds_);
+  say(LogLevel::warning,
+      fmt::format("another rank of this job goes on for the lost one, from exchange {} on", next_));
 }
 
 /// Those that read differences read all of them.
@@ -110,13 +142,17 @@ void Site::require_known_neighbors() const {
           options_.name, codec::name(options_.codec), options_.topology.name(), options_.staleness);
 }
 
-void Site::take_part() {
-  // Who has this name, and who is there?
+/// Who has this name, and who is there?
+void Site::await_name() {
   constexpr Seconds longest{2};
   node_->wait([] { return false; }, Deadline(std::min(options_.silence, longest)));
   require_new_name();
   require_same(node_->living());
   node_->appear();
+}
+
+void Site::take_part() {
+  await_name();
   await_others();
   adopt();
   node_->begin(next_, rounds_);

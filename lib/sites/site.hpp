@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,13 @@ class Site {
 
   // As those of SiteExchange, which a JobSite calls.
   std::int64_t begin(const ParameterLayout& layout, const LogSink& log);
+  /// In place of begin(): goes on for a rank of this job that is lost, after steps that make so
+  /// many rounds. `legacy` and `ahead` are what legacy() and ahead() were there. Does not change
+  /// the model.
+  void succeed(const ParameterLayout& layout, const LogSink& log, std::span<const std::byte> legacy,
+               std::int64_t rounds, std::int64_t ahead);
+  std::shared_ptr<const AlignedBuffer> legacy() const { return outer_->state(); }
+  std::int64_t ahead() const { return ahead_; }
   void rebind(const ParameterLayout& layout) { model_ = layout; }
   void restored(std::int64_t rounds, const std::vector<TensorView>& saved);
   void put_back() { outer_->put_back(model_); }
@@ -59,6 +67,9 @@ class Site {
   std::int64_t delay() const { return options_.rule.traits().timing.delay; }
   void say(LogLevel level, const std::string& text) const;
   void require_known_neighbors() const;
+  void prepare(const ParameterLayout& layout, const LogSink& log);
+  void connect();
+  void await_name();
   void take_part();
   void require_new_name() const;
   void require_same(const std::vector<Status>& others) const;

@@ -41,11 +41,11 @@ def table(path):
 
 
 class Site:
-    def __init__(self, folder, name, url, *options, epochs=20, ranks=1):
+    def __init__(self, folder, name, url, *options, epochs=20, ranks=1, launcher=("mpiexec", "-n")):
         self.out, self.name = folder / f"run-{name}-{random.randrange(10**6)}", name
         self.log = open(f"{self.out}.txt", "w+")
-        launcher = ["mpiexec", "-n", ranks] if ranks > 1 else []
-        command = [*launcher, BIN / "fast-train", "--data", folder / "data.csv", "--target", "class", "--model", "mlp:16", "--batch-size", "10",
+        start = [*launcher, ranks] if ranks > 1 else []
+        command = [*start, BIN / "fast-train", "--data", folder / "data.csv", "--target", "class", "--model", "mlp:16", "--batch-size", "10",
                    "--epochs", epochs, "--out", self.out, "--site", name, "--site-url", url, "--site-every", "20", *options]
         self.process = subprocess.Popen(list(map(str, command)), stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
 
@@ -173,6 +173,41 @@ def look_with_a_login(folder):
     server.stop()
 
 
+def pid_of_rank(site, rank):
+    """Of the fast-train that has this rank."""
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            variables = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"fast-train") and str(site.out).encode() in words and f"PMI_RANK={rank}".encode() in variables:
+            return int(entry.name)
+    return None
+
+
+def lost_gateway(folder, url, loose):
+    """A rank of a site is killed, once the one that has the connection. The others go on for it."""
+    other = Site(folder, "a", url, *loose, epochs=4000)
+    other.await_line("takes part")
+    site = Site(folder, "b", url, *loose, epochs=60, ranks=3, launcher=("fastrun", "-n"))
+    check(site.await_line("takes part from exchange"), "a site of three ranks takes part")
+    time.sleep(2)
+    os.kill(pid_of_rank(site, 0), signal.SIGKILL)
+    check(site.await_line("another rank of this job goes on for the lost one"), "its next rank goes on when the first is killed")
+    check(other.await_line("site b is not there"), "the other site notices")
+    deadline = time.monotonic() + PATIENCE_S
+    while other.text().count("site b takes part") < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    check(other.text().count("site b takes part") == 2, "and hears of it again")
+    code = site.wait()
+    check(code == 0, f"the site ends with status {code}")
+    if code != 0:
+        print(site.text()[-3000:])
+    other.process.send_signal(signal.SIGTERM)
+    other.wait()
+
+
 def main():
     if not nats.is_installed():
         print("skipped: nats-server is not installed; apt-get install nats-server")
@@ -218,6 +253,8 @@ def main():
         second.process.send_signal(signal.SIGKILL)
         second.process.wait()
         check(first.wait() == 0, "the first one goes on when the second one is killed")
+
+        lost_gateway(folder, url, loose)
 
         # Mistakes.
         lasting = Site(folder, "a", url, *loose, epochs=400)

@@ -23,6 +23,9 @@ struct ExitReports {
   Ended failed;  ///< those that have failed: by an error that they have reported or announced
 };
 
+/// By the launcher, and by what workers announce on the group's latest link.
+ExitReports exit_reports(const Group& group);
+
 /// Throws Error(peer_failed) if a worker has failed. It reports the reason itself.
 void stop_for_failure(const ExitReports& ends, int rank);
 

@@ -1,0 +1,203 @@
+#include "sites/shared_ranks.hpp"
+
+#include <fast/core/error.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+
+#include "core/contains.hpp"
+#include "core/ended_by_check.hpp"
+#include "core/message.hpp"
+#include "core/waits.hpp"
+#include "sites/packed_model.hpp"
+
+namespace fast::sites {
+namespace {
+constexpr auto look_again = std::chrono::microseconds(200);
+}
+
+std::size_t SharedRanks::part_bytes(const ParameterLayout& model) {
+  return round_up(sizeof(Record), cache_line_bytes) +
+         2 * round_up(model.size_bytes(), cache_line_bytes);
+}
+
+SharedRanks::SharedRanks(Place place, const ParameterLayout& model, Seconds longest)
+    : place_(std::move(place)),
+      model_(model),
+      layout_(packed_layout(model, brought(place_.rank))),
+      longest_(longest) {}
+
+SharedRanks::Record& SharedRanks::record(int rank) const {
+  return *reinterpret_cast<Record*>(place_.region.parts[static_cast<std::size_t>(rank)]);
+}
+
+std::byte* SharedRanks::brought(int rank) const {
+  return place_.region.parts[static_cast<std::size_t>(rank)] +
+         round_up(sizeof(Record), cache_line_bytes);
+}
+
+std::byte* SharedRanks::result(int rank) const {
+  return brought(rank) + round_up(model_.size_bytes(), cache_line_bytes);
+}
+
+std::vector<int> SharedRanks::gone() const {
+  return place_.ends.all ? place_.ends.all() : std::vector<int>();
+}
+
+int SharedRanks::first_living() const {
+  const std::vector<int> gone = this->gone();
+  int rank = 0;
+  while (rank < place_.rank && contains(gone, rank)) ++rank;
+  return rank;
+}
+
+/// Ends when a rank has failed: that one reports why.
+template <class IsOver>
+bool SharedRanks::look(const IsOver& is_over, const Deadline& deadline) const {
+  return look_until(
+      [&] {
+        if (is_over()) return true;
+        exchange::stop_for_failure(place_.ends, place_.rank);
+        return false;
+      },
+      deadline, look_again);
+}
+
+int SharedRanks::closed_by() const {
+  const std::int64_t word = record(0).closed.load(std::memory_order_acquire);
+  return word / ranks() == meeting_ ? static_cast<int>(word % ranks()) : -1;
+}
+
+/// False: another rank has closed it.
+bool SharedRanks::close() {
+  std::int64_t before = record(0).closed.load(std::memory_order_acquire);
+  if (before / ranks() >= meeting_) return false;
+  return record(0).closed.compare_exchange_strong(before, meeting_ * ranks() + place_.rank,
+                                                  std::memory_order_acq_rel);
+}
+
+std::int64_t SharedRanks::meet(Given given, Take take, const Lead& lead) {
+  ++meeting_;
+  model_.gather(brought(place_.rank));
+  record(place_.rank).arrived.store(meeting_, std::memory_order_release);
+  const Deadline deadline(longest_);
+  const auto is_over = [&] { return closed_by() >= 0 || leads(); };
+  require(look(is_over, deadline), ErrorKind::deadline,
+          "site: rank {} has waited {:g} s for rank {}, which leads it", place_.rank,
+          longest_.count(), first_living());
+  if (closed_by() < 0) act(given, take, lead);
+  leader_ = closed_by();
+  ended_ = meeting_;
+  const Record& outcome = record(leader_);
+  if (outcome.kind >= 0) fail_as(outcome);
+  apply(take, leader_);
+  return outcome.number;
+}
+
+/// One rank reports it: rank 0, or where that is lost the one that has led.
+void SharedRanks::fail_as(const Record& outcome) const {
+  const bool first_lives = !contains(gone(), 0);
+  const bool is_mine = first_lives || leader_ == place_.rank;
+  throw Error(is_mine ? static_cast<ErrorKind>(outcome.kind) : ErrorKind::peer_failed,
+              std::string(outcome.text), first_lives);
+}
+
+/// Those that live, and those that have come before they died.
+std::vector<int> SharedRanks::await_all() const {
+  std::vector<int> present;
+  const Deadline deadline(longest_);
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const auto has_come = [&] {
+      return record(rank).arrived.load(std::memory_order_acquire) >= meeting_;
+    };
+    require(look([&] { return has_come() || contains(gone(), rank); }, deadline),
+            ErrorKind::deadline, "site: rank {} has not come to an exchange within {:g} s", rank,
+            longest_.count());
+    if (has_come()) present.push_back(rank);
+  }
+  return present;
+}
+
+/// In sums of 64 bits.
+void SharedRanks::average(const std::vector<int>& present) {
+  for_tensors(layout_, [&]<class T>(const Segment& place, T) {
+    const std::span<T> mean = elements<T>(place, weights_.data());
+    std::vector<const T*> from;
+    for (const int rank : present) from.push_back(elements<T>(place, brought(rank)).data());
+    for (std::size_t e = 0; e < mean.size(); ++e) {
+      double sum = 0;
+      for (const T* values : from) sum += static_cast<double>(values[e]);
+      mean[e] = static_cast<T>(sum / static_cast<double>(from.size()));
+    }
+  });
+}
+
+/// An error is that of all ranks.
+void SharedRanks::act(Given given, Take take, const Lead& lead) {
+  Record& outcome = record(place_.rank);
+  outcome.kind = -1;
+  const auto failed = [&](ErrorKind kind, const std::string& text) {
+    outcome.kind = static_cast<std::int64_t>(kind);
+    text.copy(outcome.text, most_text);
+    outcome.text[std::min(text.size(), most_text)] = 0;
+  };
+  try {
+    const std::vector<int> present = await_all();
+    const ParameterLayout weights = this->weights();
+    if (given == Given::mean)
+      average(present);
+    else
+      std::memcpy(weights_.data(), brought(place_.rank), weights_.size_bytes());
+    std::byte* const to = result(place_.rank);
+    std::memcpy(to, weights_.data(), weights_.size_bytes());
+    outcome.number = lead(weights);
+    if (take == Take::change)
+      write_change(layout_, to, weights_.data(), to);
+    else
+      std::memcpy(to, weights_.data(), weights_.size_bytes());
+  } catch (const Error& error) {
+    failed(error.kind(), error.what());
+  } catch (const std::exception& error) {
+    if (ended_by_check()) throw;
+    failed(ErrorKind::internal, message_of(error));
+  }
+  require(close(), ErrorKind::internal,
+          "site: rank {} was taken for lost while it led the site; it ends", place_.rank);
+}
+
+void SharedRanks::apply(Take take, int from) {
+  if (take == Take::nothing) return;
+  if (take == Take::change)
+    add_change(layout_, result(from), brought(place_.rank));
+  else
+    std::memcpy(brought(place_.rank), result(from), model_.size_bytes());
+  model_.scatter(brought(place_.rank));
+}
+
+/// What a meeting leaves counts when it has ended: the next one writes to the other place.
+std::span<std::byte> SharedRanks::legacy_of(int rank, std::int64_t meeting) const {
+  const std::size_t bytes = legacies_->part_bytes / 2;
+  return {legacies_->parts[static_cast<std::size_t>(rank)] + (meeting % 2) * bytes, bytes};
+}
+
+ParameterLayout SharedRanks::weights() {
+  if (weights_.size_bytes() == 0) weights_ = AlignedBuffer(model_.size_bytes());
+  return packed_layout(model_, weights_.data());
+}
+
+void SharedRanks::open_legacy(std::size_t bytes) {
+  legacies_ = place_.allocate(2 * round_up(bytes, cache_line_bytes));
+}
+
+void SharedRanks::leave_legacy(std::span<const std::byte> bytes) {
+  if (legacies_) std::ranges::copy(bytes, legacy_of(place_.rank, meeting_).begin());
+}
+
+std::span<const std::byte> SharedRanks::legacy() const {
+  if (!legacies_) return {};
+  return legacy_of(leader_, ended_);
+}
+
+}  // namespace fast::sites
