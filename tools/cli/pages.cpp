@@ -136,8 +136,8 @@ std::string markdown_row(const Argument& argument) {
                      initial.empty() ? "" : fmt::format("`{}`", initial), cell(argument.help));
 }
 
-std::string markdown_table(const Section& section) {
-  std::string text = "| option | default | meaning |\n|---|---|---|\n";
+std::string markdown_table(const Section& section, const std::string& heading) {
+  std::string text = fmt::format("| {} | default | meaning |\n|---|---|---|\n", heading);
   for (const Argument& option : section.options) text += markdown_row(option);
   if (!section.example.empty()) text += fmt::format("\nExample: `{}`\n", section.example);
   return text;
@@ -155,10 +155,9 @@ std::string markdown_lines(const std::string& text) {
 
 std::string markdown_arguments(const Program& program) {
   if (program.arguments.empty()) return {};
-  std::string text = "\n| argument | meaning |\n|---|---|\n";
-  for (const Argument& argument : program.arguments) {
-    text += fmt::format("| `{}` | {} |\n", argument.names.front(), cell(help_of(argument)));
-  }
+  std::string text = "\n";
+  for (const Argument& argument : program.arguments)
+    text += wrapped(fmt::format("- `{}`: {}", argument.names.front(), help_of(argument)), 2) + '\n';
   return text;
 }
 
@@ -184,7 +183,7 @@ std::string owner_of(const Section& section, const Program& program) {
 std::string reference(const Section& section, const std::string& program,
                       const std::string& owner) {
   std::string text = fmt::format("{0}: see [{1} {2}](#{1}-{2}).\n", section.title, program, owner);
-  if (!section.example.empty()) text += fmt::format("\nExample: `{}`\n", section.example);
+  if (!section.example.empty()) text += fmt::format("Example: `{}`\n", section.example);
   return text;
 }
 
@@ -192,8 +191,8 @@ std::string markdown_head(const Program& program, const std::string& name) {
   std::string text = markdown_lines(program.text) + '\n';
   std::vector<std::string> usage = program.usage;
   if (usage.empty()) usage.push_back(name + synopsis(program));
-  text += fmt::format("Usage: `{}`\n", fmt::join(usage, "`\nor `"));
-  if (!program.example.empty()) text += fmt::format("\nExample: `{}`\n", program.example);
+  text += fmt::format("Usage: `{}`.\n", fmt::join(usage, "`\nor `"));
+  if (!program.example.empty()) text += fmt::format("Example: `{}`\n", program.example);
   return text + markdown_arguments(program);
 }
 
@@ -202,7 +201,7 @@ std::string markdown_sections(const Program& program) {
   std::string text;
   for (const Section& section : program.sections) {
     if (section.name == common_options) continue;
-    text += fmt::format("\n{}:\n\n{}", section.title, markdown_table(section));
+    text += '\n' + markdown_table(section, section.title);
   }
   return text;
 }
@@ -214,7 +213,7 @@ std::string markdown_command(const Program& command, const Program& program) {
     if (section.name == common_options) continue;
     const std::string owner = owner_of(section, program);
     text += '\n';
-    text += owner == command.name ? fmt::format("{}:\n\n{}", section.title, markdown_table(section))
+    text += owner == command.name ? markdown_table(section, section.title)
                                   : reference(section, program.name, owner);
   }
   return text;
@@ -226,7 +225,7 @@ std::string options_markdown(const Program& program) {
   std::string text;
   for (const Section& section : program.sections) {
     text += fmt::format("<!-- options: {} -->\n{}<!-- end -->\n", section.name,
-                        markdown_table(section));
+                        markdown_table(section, "option"));
   }
   return text;
 }
