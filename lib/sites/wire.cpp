@@ -28,10 +28,19 @@ std::string name_in(const Json& json, const char* key) {
   return name;
 }
 
-std::int64_t count_in(const Json& json, const char* key) {
+/// Conversions of other numbers may not be defined.
+std::int64_t integer_in(const Json& json, const char* key, std::int64_t least) {
+  require_value(json.at(key).is_number_integer());
   const auto value = json.at(key).get<std::int64_t>();
-  require_value(value >= 0 && value <= most_counted);
+  require_value(value >= least && value <= most_counted);
   return value;
+}
+
+std::int64_t count_in(const Json& json, const char* key) { return integer_in(json, key, 0); }
+
+std::uint64_t incarnation_of(const Json& value) {
+  require_value(value.is_number_unsigned());
+  return value.get<std::uint64_t>();
 }
 
 std::string_view name_of(Content content) {
@@ -64,8 +73,8 @@ Publication publication_of(const Json& json) {
   json.at("samples").get_to(result.samples);
   require_value(result.samples > 0 && result.samples <= most_samples);
   json.at("view").get_to(result.view);
-  json.at("base").get_to(result.base);
-  require_value(result.base >= -1 && result.base < result.number);
+  result.base = integer_in(json, "base", -1);
+  require_value(result.base < result.number);
   result.bytes = static_cast<std::uint64_t>(count_in(json, "bytes"));
   json.at("sha256").get_to(result.sha256);
   return result;
@@ -147,7 +156,7 @@ std::optional<Status> decode_status(std::string_view text) {
     Status status;
     json.at("run").get_to(status.run);
     status.site = name_in(json, "site");
-    json.at("incarnation").get_to(status.incarnation);
+    status.incarnation = incarnation_of(json.at("incarnation"));
     json.at("about").get_to(status.about);
     json.at("begun").get_to(status.begun);
     json.at("leaving").get_to(status.leaving);
@@ -157,7 +166,7 @@ std::optional<Status> decode_status(std::string_view text) {
     for (const Json& publication : json.at("newest"))
       status.newest.push_back(publication_of(publication));
     for (const auto& [site, incarnation] : json.at("known").items())
-      status.known.emplace_back(site, incarnation.get<std::uint64_t>());
+      status.known.emplace_back(site, incarnation_of(incarnation));
     return status;
   });
 }
@@ -166,7 +175,7 @@ std::optional<ChunkRequest> decode_request(std::string_view text) {
   return decoded<ChunkRequest>(text, [](const Json& json, std::string_view) {
     ChunkRequest request;
     request.reader = name_in(json, "reader");
-    json.at("incarnation").get_to(request.incarnation);
+    request.incarnation = incarnation_of(json.at("incarnation"));
     request.content = content_of(json);
     request.number = count_in(json, "number");
     request.first = static_cast<std::size_t>(count_in(json, "first"));
@@ -179,7 +188,7 @@ std::optional<Chunk> decode_chunk(std::string_view text) {
   return decoded<Chunk>(text, [](const Json& json, std::string_view rest) {
     Chunk chunk;
     chunk.site = name_in(json, "site");
-    json.at("incarnation").get_to(chunk.incarnation);
+    chunk.incarnation = incarnation_of(json.at("incarnation"));
     chunk.content = content_of(json);
     chunk.number = count_in(json, "number");
     chunk.index = static_cast<std::size_t>(count_in(json, "index"));

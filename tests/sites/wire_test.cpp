@@ -104,6 +104,15 @@ TEST_CASE("names and numbers that are out of range make a message none") {
   CHECK_FALSE(with([](Status& status) { status.newest[0].samples = 1e300; }));
   CHECK_FALSE(with([](Status& status) { status.newest[0].number = -5; }));
   CHECK_FALSE(with([](Status& status) { status.newest[0].bytes = 1ULL << 60U; }));
+  CHECK_FALSE(with([](Status& status) { status.newest[0].base = 11; }));
+  CHECK_FALSE(with([](Status& status) { status.newest[0].base = -2; }));
+  for (const char* number : {"1e300", "1.5", "-1", "null", "\"3\"", "18446744073709551615"}) {
+    std::string text = encode(example_status());
+    const std::string round = "\"round\":610";
+    text.replace(text.find(round), round.size(), fmt::format("\"round\":{}", number));
+    INFO(text);
+    CHECK_FALSE(decode_status(text));
+  }
   CHECK_FALSE(decode_request(encode(ChunkRequest{"a\r\n", 5, Content::state, 3, 16, 4})));
   CHECK_FALSE(decode_chunk(encode(Chunk{"a b", 9, Content::message, 4, 2, false, "", {}})));
 }
