@@ -1,5 +1,7 @@
 #include "sites/wire.hpp"
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <random>
 
