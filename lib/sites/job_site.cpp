@@ -18,19 +18,28 @@ std::string JobSite::describe() const { return description_; }
 
 std::int64_t JobSite::begin(const Group& group, const ParameterLayout& layout, const LogSink& log) {
   log_ = log;
-  is_gateway_ = group.rank() == 0;
-  if (group.size() == 1) return site_->begin(layout, log);
+  const auto begin_as_gateway = [&](const ParameterLayout& weights) {
+    is_gateway_ = true;
+    return site_->begin(weights, log);
+  };
+  if (group.size() == 1) return begin_as_gateway(layout);
   ranks_ = make_ranks(group, layout, longest_);
-  const std::int64_t rounds =
-      ranks_->meet(Given::own, Take::weights,
-                   [&](const ParameterLayout& weights) { return site_->begin(weights, log); });
+  const std::int64_t rounds = ranks_->meet(Given::own, Take::weights, begin_as_gateway);
   begin_legacies();
   return rounds;
 }
 
+/// Ranks that are lost before training begins end the job.
+Site& JobSite::gateway() const {
+  require(is_gateway_, ErrorKind::deadline,
+          "site: the rank that has the connection was lost before training began; start the job "
+          "again");
+  return *site_;
+}
+
 void JobSite::begin_legacies() {
   const auto size = [&](const ParameterLayout&) {
-    return static_cast<std::int64_t>(site_->legacy()->size_bytes());
+    return static_cast<std::int64_t>(gateway().legacy()->size_bytes());
   };
   ranks_->open_legacy(static_cast<std::size_t>(ranks_->meet(Given::own, Take::nothing, size)));
   ranks_->meet(Given::own, Take::nothing, [&](const ParameterLayout&) {
@@ -40,7 +49,7 @@ void JobSite::begin_legacies() {
 }
 
 void JobSite::leave() {
-  const auto legacy = site_->legacy();
+  const auto legacy = gateway().legacy();
   ranks_->leave_legacy({legacy->data(), legacy->size_bytes()});
 }
 
@@ -72,7 +81,7 @@ void JobSite::rebind(const ParameterLayout& layout) {
 void JobSite::restored(std::int64_t rounds, const std::vector<TensorView>& saved) {
   if (is_alone()) return site_->restored(rounds, saved);
   ranks_->meet(Given::mean, Take::nothing, [&](const ParameterLayout&) {
-    site_->restored(rounds, saved);
+    gateway().restored(rounds, saved);
     leave();
     return 0;
   });
@@ -81,7 +90,7 @@ void JobSite::restored(std::int64_t rounds, const std::vector<TensorView>& saved
 void JobSite::put_back() {
   if (is_alone()) return site_->put_back();
   ranks_->meet(Given::own, Take::weights, [&](const ParameterLayout&) {
-    site_->put_back();
+    gateway().put_back();
     leave();
     return 0;
   });

@@ -42,6 +42,7 @@ class JobSite final : public SiteExchange {
  private:
   bool is_alone() const { return ranks_ == nullptr; }
   void begin_legacies();
+  Site& gateway() const;
   void lead(std::int64_t rounds);
   void leave();
 

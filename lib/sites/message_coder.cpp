@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "combine/model_memory.hpp"
+
 namespace fast::sites {
 namespace {
 
@@ -58,8 +60,22 @@ MessageCoder::Coded MessageCoder::encode(std::shared_ptr<const AlignedBuffer> me
     encode_difference(coded->data());
     add(difference_, coded->data(), own_.values);
   }
+  require(combine::is_finite(layout_, own_.values.data()), ErrorKind::numeric,
+          "sites: a weight is too large for codec {}; take another one",
+          codec::name({.kind = kind_}));
   own_.number = number;
   return {coded, base};
+}
+
+void MessageCoder::keep_only(const std::vector<std::string>& sites) {
+  std::erase_if(copies_, [&](const auto& copy) {
+    return std::ranges::find(sites, copy.first) == sites.end();
+  });
+}
+
+void MessageCoder::restart() {
+  own_.number = -1;
+  std::ranges::fill(error_.as<std::byte>(), std::byte{0});
 }
 
 void MessageCoder::encode_whole(std::byte* to) {

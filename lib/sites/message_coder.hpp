@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "codec/coded_layout.hpp"
 #include "sites/node.hpp"
@@ -38,13 +39,18 @@ class MessageCoder {
     std::shared_ptr<const AlignedBuffer> bytes;
     std::int64_t base = -1;  ///< the exchange to whose message it is the difference; -1: whole
   };
-  /// Codes u_i of exchange `number`, as a difference to the latest one if that may be.
+  /// Codes u_i of exchange `number`, as a difference to the latest one if that may be. Throws
+  /// Error(numeric) if the code cannot hold a value.
   Coded encode(std::shared_ptr<const AlignedBuffer> message, std::int64_t number, bool whole);
   /// Makes of a message what the rule takes. Null: it is the difference to one that this site has
   /// not read, and a whole one is needed. To be called once for each, after encode().
   std::shared_ptr<const AlignedBuffer> decode(const Received& message);
   /// The site's next message is to be whole.
   void forget(const std::string& site) { copies_.erase(site); }
+  /// Others than these are not read any more.
+  void keep_only(const std::vector<std::string>& sites);
+  /// The weights are others: the next message has nothing to do with those before.
+  void restart();
 
  private:
   /// What readers hold of a site.

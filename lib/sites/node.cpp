@@ -12,7 +12,7 @@
 namespace fast::sites {
 namespace {
 
-constexpr Seconds between_beats{0.25}, between_asks{1};
+constexpr Seconds between_beats{0.2}, between_asks{1};
 /// A state that nobody has asked for so long is not held any more.
 constexpr Seconds state_lives{30};
 constexpr std::size_t held_messages = 2, remembered_refusals = 8;

@@ -66,6 +66,7 @@ std::vector<Sight> Onlooker::look() {
 }
 
 bool Onlooker::await(int sites, std::int64_t round, const Deadline& deadline) {
+  listen({}, deadline);  // all that train have said something then
   counted_.clear();
   const auto are_there = [&] { return count(round) && std::cmp_greater_equal(counted(), sites); };
   return node_.wait(are_there, deadline);

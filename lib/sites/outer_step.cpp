@@ -32,29 +32,52 @@ void require_floats(const ParameterLayout& model) {
   }
 }
 
+using Parts = std::vector<std::span<std::byte>>;
+
+std::size_t total(const Parts& parts) {
+  std::size_t bytes = 0;
+  for (const auto& part : parts) bytes += part.size();
+  return bytes;
+}
+
+std::byte* write(const Parts& parts, std::byte* to) {
+  for (const auto& part : parts) to = std::ranges::copy(part, to).out;
+  return to;
+}
+
+void read(const Parts& parts, std::span<const std::byte> bytes) {
+  const std::byte* from = bytes.data();
+  for (const auto& part : parts)
+    from = std::ranges::copy_n(from, std::ssize(part), part.begin()).in;
+}
+
 }  // namespace
 
 OuterStep::OuterStep(const ParameterLayout& model, const algorithm::Rule& rule)
-    : weights_(model.size_bytes()), layout_(packed_layout(model, weights_.data())) {
+    : rule_(rule.traits().name),
+      weights_(model.size_bytes()),
+      layout_(packed_layout(model, weights_.data())) {
   require_fitting(rule);
   require_floats(model);
   description_ = describe_weights(layout_);
   mixer_ = std::make_unique<combine::HostMixer>(layout_, rule.make(), codec::Options{});
 }
 
-/// The weights and the rule's memory, in the order of a state.
-std::vector<std::span<std::byte>> OuterStep::parts() const {
-  std::vector<std::span<std::byte>> parts{{weights_.data(), weights_.size_bytes()}};
+std::vector<std::span<std::byte>> OuterStep::memory_parts() const {
+  std::vector<std::span<std::byte>> parts;
   for (const TensorView& view : mixer_->state())
     parts.emplace_back(static_cast<std::byte*>(view.data), view.size_bytes());
   return parts;
 }
 
-std::uint64_t OuterStep::state_bytes() const {
-  std::uint64_t bytes = description_.size();
-  for (const auto& part : parts()) bytes += part.size();
-  return bytes;
+/// The weights and the rule's memory, in the order of a state.
+std::vector<std::span<std::byte>> OuterStep::parts() const {
+  std::vector<std::span<std::byte>> parts = memory_parts();
+  parts.insert(parts.begin(), {weights_.data(), weights_.size_bytes()});
+  return parts;
 }
+
+std::uint64_t OuterStep::state_bytes() const { return description_.size() + total(parts()); }
 
 void OuterStep::start(const ParameterLayout& model) {
   model.gather(weights_.data());
@@ -88,23 +111,30 @@ void OuterStep::combine(const ParameterLayout& model, std::int64_t number,
 
 std::shared_ptr<const AlignedBuffer> OuterStep::state() const {
   auto state = std::make_shared<AlignedBuffer>(state_bytes());
-  std::byte* to = state->data();
-  for (const auto& part : parts()) to = std::ranges::copy(part, to).out;
+  std::byte* const to = write(parts(), state->data());
   std::ranges::copy(std::as_bytes(std::span(description_)), to);
   return state;
 }
 
 void OuterStep::adopt(const ParameterLayout& model, const AlignedBuffer& state) {
-  take({state.data(), state.size_bytes()});
+  require(state.size_bytes() == state_bytes(), ErrorKind::internal,
+          "sites: a state of {} bytes, not of {}", state.size_bytes(), state_bytes());
+  read(parts(), {state.data(), state.size_bytes()});
   put_back(model);
 }
 
-void OuterStep::take(std::span<const std::byte> state) {
-  require(state.size() >= state_bytes(), ErrorKind::internal,
-          "sites: a state of {} bytes, not of {}", state.size(), state_bytes());
-  const std::byte* from = state.data();
-  for (const auto& part : parts())
-    from = std::ranges::copy_n(from, std::ssize(part), part.begin()).in;
+std::shared_ptr<const AlignedBuffer> OuterStep::legacy() const {
+  const auto parts = memory_parts();
+  auto legacy = std::make_shared<AlignedBuffer>(total(parts));
+  write(parts, legacy->data());
+  return legacy;
+}
+
+void OuterStep::take(std::span<const std::byte> legacy) {
+  const auto parts = memory_parts();
+  require(legacy.size() >= total(parts), ErrorKind::internal,
+          "sites: a memory of {} bytes, not of {}", legacy.size(), total(parts));
+  read(parts, legacy);
 }
 
 /// Its first vector is φ, from which the steps began.
@@ -118,23 +148,24 @@ void OuterStep::forget_momentum() {
 
 std::vector<TensorView> OuterStep::memory() const {
   std::vector<TensorView> views = mixer_->state();
-  for (TensorView& view : views) view.name = "site." + view.name;
+  for (TensorView& view : views) view.name = fmt::format("site.{}.{}", rule_, view.name);
   return views;
 }
 
-void OuterStep::take_memory(const std::vector<TensorView>& saved) {
+bool OuterStep::take_memory(const std::vector<TensorView>& saved) {
   const std::vector<TensorView> own = memory();
   std::vector<const TensorView*> found;
   for (const TensorView& view : own) {
     const auto same = std::ranges::find_if(saved, [&](const TensorView& other) {
       return other.name == view.name && other.shape == view.shape && other.dtype == view.dtype;
     });
-    if (same == saved.end()) return;
+    if (same == saved.end()) return false;
     found.push_back(&*same);
   }
   for (std::size_t i = 0; i < own.size(); ++i)
     std::memcpy(own[i].data, found[i]->data, own[i].size_bytes());
   mixer_->take_state();
+  return true;
 }
 
 }  // namespace fast::sites

@@ -53,20 +53,23 @@ class OuterStep {
   std::shared_ptr<const AlignedBuffer> state() const;
   /// Takes over what another site's state() has returned.
   void adopt(const ParameterLayout& model, const AlignedBuffer& state);
-  /// The same, and leaves the model as it is.
-  void take(std::span<const std::byte> state);
+  /// The rule's memory as bytes, which take() takes over.
+  std::shared_ptr<const AlignedBuffer> legacy() const;
+  void take(std::span<const std::byte> legacy);
 
   /// The rule's memory, for checkpoints.
   std::vector<TensorView> memory() const;
-  /// Takes over what memory() had, if all of it is among `saved`: else the rule begins anew.
-  void take_memory(const std::vector<TensorView>& saved);
+  /// Takes over what memory() had, if all of it is among `saved`. False: the rule begins anew.
+  bool take_memory(const std::vector<TensorView>& saved);
 
   /// Of a message, or of the weights at the beginning of a state.
   bool is_finite(const std::byte* message) const { return combine::is_finite(layout_, message); }
 
  private:
+  std::vector<std::span<std::byte>> memory_parts() const;
   std::vector<std::span<std::byte>> parts() const;
 
+  std::string rule_;        ///< its name
   AlignedBuffer weights_;   ///< packed
   ParameterLayout layout_;  ///< of weights_
   std::string description_;

@@ -137,7 +137,6 @@ void SharedRanks::average(const std::vector<int>& present) {
 /// An error is that of all ranks.
 void SharedRanks::act(Given given, Take take, const Lead& lead) {
   Record& outcome = record(place_.rank);
-  outcome.kind = -1;
   const auto failed = [&](ErrorKind kind, const std::string& text) {
     outcome.kind = static_cast<std::int64_t>(kind);
     text.copy(outcome.text, most_text);
@@ -145,6 +144,7 @@ void SharedRanks::act(Given given, Take take, const Lead& lead) {
   };
   try {
     const std::vector<int> present = await_all();
+    outcome.kind = -1;  // all have read that of the meeting before
     const ParameterLayout weights = this->weights();
     if (given == Given::mean)
       average(present);
@@ -177,27 +177,21 @@ void SharedRanks::apply(Take take, int from) {
 }
 
 /// What a meeting leaves counts when it has ended: the next one writes to the other place.
-std::span<std::byte> SharedRanks::legacy_of(int rank, std::int64_t meeting) const {
-  const std::size_t bytes = legacies_->part_bytes / 2;
-  return {legacies_->parts[static_cast<std::size_t>(rank)] + (meeting % 2) * bytes, bytes};
-}
-
-ParameterLayout SharedRanks::weights() {
-  if (weights_.size_bytes() == 0) weights_ = AlignedBuffer(model_.size_bytes());
-  return packed_layout(model_, weights_.data());
+std::span<std::byte> SharedRanks::legacy_of(std::int64_t meeting) const {
+  return {legacies_->parts[static_cast<std::size_t>(meeting % 2)], legacies_->part_bytes};
 }
 
 void SharedRanks::open_legacy(std::size_t bytes) {
-  legacies_ = place_.allocate(2 * round_up(bytes, cache_line_bytes));
+  if (ranks() > 1) legacies_ = place_.allocate(bytes);
 }
 
 void SharedRanks::leave_legacy(std::span<const std::byte> bytes) {
-  if (legacies_) std::ranges::copy(bytes, legacy_of(place_.rank, meeting_).begin());
+  if (legacies_) std::ranges::copy(bytes, legacy_of(meeting_).begin());
 }
 
 std::span<const std::byte> SharedRanks::legacy() const {
   if (!legacies_) return {};
-  return legacy_of(leader_, ended_);
+  return legacy_of(ended_);
 }
 
 }  // namespace fast::sites

@@ -22,8 +22,8 @@ class SharedRanks final : public SiteRanks {
  public:
   struct Place {
     int rank = 0;
-    Region region;  ///< a part of part_bytes() for each rank
-    exchange::ExitReports ends;
+    Region region;               ///< a part of part_bytes() for each rank
+    exchange::ExitReports ends;  ///< of those that are lost
     /// Collective. Makes another region, for legacies.
     std::function<Region(std::size_t bytes)> allocate;
   };
@@ -54,7 +54,7 @@ class SharedRanks final : public SiteRanks {
   Record& record(int rank) const;
   std::byte* brought(int rank) const;
   std::byte* result(int rank) const;
-  std::span<std::byte> legacy_of(int rank, std::int64_t meeting) const;
+  std::span<std::byte> legacy_of(std::int64_t meeting) const;
   int first_living() const;
   std::vector<int> gone() const;
   template <class IsOver>
@@ -75,7 +75,7 @@ class SharedRanks final : public SiteRanks {
   std::int64_t ended_ = 0;          ///< the latest meeting that has ended here
   int leader_ = 0;                  ///< of that one
   AlignedBuffer weights_;           ///< of the leading rank: what it acts on
-  std::optional<Region> legacies_;  ///< those of even and of odd meetings
+  std::optional<Region> legacies_;  ///< those of even meetings, and those of odd ones
 };
 
 }  // namespace fast::sites

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "core/message.hpp"
@@ -113,17 +115,28 @@ void Site::connect() {
                                              .log = log_});
 }
 
+/// A server may be away for a while.
+void Site::connect_patiently() {
+  const Deadline deadline(options_.patience);
+  while (true) {
+    try {
+      return connect();
+    } catch (const Error&) {
+      if (deadline.expired()) throw;
+    }
+    check_wait();
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
+
 void Site::succeed(const ParameterLayout& layout, const LogSink& log,
                    std::span<const std::byte> legacy, std::int64_t rounds, std::int64_t ahead) {
   prepare(layout, log);
   outer_->take(legacy);
-  connect();
-  try {
-    await_name();
-  } catch (...) {
-    abandon();
-    throw;
-  }
+  connect_patiently();
+  // The launcher has told that the rank is lost. Others may still hear of it for a moment.
+  node_->wait([] { return false; }, Deadline(Seconds(1)));
+  node_->appear();
   ahead_ = ahead;
   rounds_ = rounds + ahead;
   next_ = (rounds_ - 1) / options_.every;
@@ -195,7 +208,7 @@ void Site::await_others() {
 std::optional<Status> Site::furthest() const {
   std::optional<Status> best;
   for (const Status& other : node_->living()) {
-    if (other.leaving || is_stalled(other)) continue;
+    if (other.leaving || other.about != about_ || is_stalled(other)) continue;
     const auto rank = [](const Status& status) {
       return std::pair(status.begun, status.begun ? status.next : 0);
     };
@@ -212,7 +225,7 @@ void Site::adopt() {
     require(!deadline.expired(), ErrorKind::deadline,
             "site {}: after {:g} s no other site has given its weights, though {} are there",
             options_.name, longest.count(), node_->living().size());
-    require_same({*from});
+    require_same(node_->living());
     if (!from->begun) {  // it begins in a moment, or others do
       const auto begins = [&] {
         const auto now = furthest();
@@ -239,14 +252,18 @@ bool Site::adopt_from(const Status& from) {
   node_->forget_state(from.site);
   if (!answers) stalled_[from.site] = {from.incarnation, from.next};
   if (!state || !outer_->is_finite(state->bytes->data())) return false;
-  outer_->adopt(model_, *state->bytes);
-  const auto now = node_->living(from.site);
-  const std::int64_t there = now ? now->round : state->what.round;
-  rounds_ = state->what.number == 0 ? 0 : std::max(state->what.round, there);
+  adopt_state(*state);
+  return true;
+}
+
+void Site::adopt_state(const Received& state) {
+  outer_->adopt(model_, *state.bytes);
+  const auto now = node_->living(state.site);
+  const std::int64_t there = now ? now->round : state.what.round;
+  rounds_ = state.what.number == 0 ? 0 : std::max(state.what.round, there);
   next_ = rounds_ / options_.every;
   say(LogLevel::info,
-      fmt::format("has taken over the weights of site {} in round {}", from.site, rounds_));
-  return true;
+      fmt::format("has taken over the weights of site {} in round {}", state.site, rounds_));
 }
 
 // Exchanges.
@@ -255,7 +272,8 @@ void Site::restored(std::int64_t rounds, const std::vector<TensorView>& saved) {
   rounds_ = rounds;
   next_ = rounds_ / options_.every;
   outer_->start(model_);
-  outer_->take_memory(saved);
+  if (!outer_->take_memory(saved) && !saved.empty())
+    say(LogLevel::info, "the outer rule begins anew: the checkpoint has no memory of it");
   node_->begin(next_, rounds_);
 }
 
@@ -270,10 +288,10 @@ void Site::end_step(std::int64_t rounds) {
   if (acts_after(rounds_) && !begun_) begin_exchange();
   if (rounds_ % options_.every == 0) end_exchange();
   node_->set_progress(next_, rounds_);
-  if (!begun_) answer_for_state();
+  answer_for_state();
 }
 
-/// Not while an exchange is under way.
+/// While an exchange is under way, the rule's memory is that before it.
 void Site::answer_for_state() {
   if (node_->is_asked_for_state()) publish(Content::state, next_, outer_->state());
 }
@@ -312,21 +330,20 @@ void Site::begin_exchange() {
   if (is_exact() && number == 0) await_expected();
   if (is_exact()) await_readers(number - 2);
   const std::vector<std::string> sites = view(number);
-  const bool has_newcomers = note_view(sites);
+  // A newcomer and its neighbors may hear of each other one exchange apart.
+  if (note_view(sites) || node_->takes_whole_request()) whole_until_ = number + 1;
+  auto edges = edges_of(options_.topology, sites, options_.name, number);
+  std::set<std::string> followed = sources_of(edges);
+  lags_ = lags_ || lags(followed, number);
   auto message = outer_->publish(model_, number);
   require(message != nullptr, ErrorKind::numeric,
           "site {}: the weights are not finite in round {}; they were not published. Try a smaller "
           "learning rate",
           options_.name, rounds_);
-  auto edges = edges_of(options_.topology, sites, options_.name, number);
-  std::set<std::string> followed = sources_of(edges);
-  lags_ = lags_ || lags(followed, number);
   if (lags_) {  // nobody waits for its message, and others shall not take it
     begun_ = Begun{number, {}, 1};
     return;
   }
-  // A newcomer and its neighbors may hear of each other one exchange apart.
-  if (has_newcomers || node_->takes_whole_request()) whole_until_ = number + 1;
   const MessageCoder::Coded coded =
       coder_->encode(std::move(message), number, number <= whole_until_);
   publish(Content::message, number, coded.bytes, coded.base);
@@ -346,16 +363,20 @@ void Site::end_exchange() {
   combine(now);
   next_ = now.number + 1;
   ++stats_.exchanges;
-  if (std::exchange(lags_, false)) catch_up();
+  if (lags_) catch_up();
 }
 
-/// At staleness 0, neighbors that are further do not hold what this site would read. Otherwise a
-/// slow site is as good as others, until the network was split.
+/// At staleness 0, neighbors that are further do not hold what this site would read. On the way to
+/// other sites, each may be one exchange ahead of the one before. At staleness above 0, a slow site
+/// is as good as others, until the network was split.
 bool Site::lags(const std::set<std::string>& sources, std::int64_t number) const {
-  return is_exact() && std::ranges::any_of(sources, [&](const std::string& site) {
-           const auto status = node_->living(site);
-           return status && !status->leaving && status->next > number + most_ahead();
-         });
+  if (!is_exact()) return false;
+  return std::ranges::any_of(node_->living(), [&](const Status& site) {
+    const bool counts = site.begun && !site.leaving && site.about == about_;
+    const std::int64_t most =
+        sources.contains(site.site) ? most_ahead() : most_ahead() + std::ssize(seen_);
+    return counts && site.next > number + most;
+  });
 }
 
 /// Exchanges that a site may be ahead of another one which it reads. A site that waits holds its
@@ -366,63 +387,87 @@ std::int64_t Site::most_ahead() const {
 }
 
 /// Takes over the weights of the site that is furthest, as a site that joins does, and its count of
-/// exchanges. The worker's own count of rounds stays.
+/// exchanges. The worker's own count of rounds stays. Training goes on until they are there.
 void Site::catch_up() {
-  const std::int64_t made = rounds_;
   const auto from = furthest();
-  if (!from || from->next <= next_ + most_ahead() || !adopt_from(*from)) return;
+  lags_ = from && from->next > next_ + most_ahead();
+  ask_only(lags_ ? from->site : std::string());
+  if (!lags_) return;
+  const auto state = node_->state(from->site);
+  if (!state || !outer_->is_finite(state->bytes->data())) return;
+  const std::int64_t made = rounds_;
+  adopt_state(*state);
   rounds_ = next_ * options_.every;
   ahead_ += rounds_ - made;
+  coder_->restart();
+  lags_ = false;
+  ask_only({});
+}
+
+/// Empty: none.
+void Site::ask_only(const std::string& site) {
+  if (asked_ == site) return;
+  if (!asked_.empty()) node_->forget_state(asked_);
+  if (!site.empty()) node_->ask_for_state(site);
+  asked_ = site;
 }
 
 /// The others begin with the state of this site, or of one that has begun before.
 void Site::await_expected() {
   const Deadline deadline(options_.patience);
   const auto are_there = [&] { return static_cast<int>(view(0).size()) >= options_.expect; };
-  while (!are_there() && !deadline.expired()) {
-    wait([&] { return are_there() || node_->is_asked_for_state(); }, Seconds(1));
-    answer_for_state();
-  }
+  while (!are_there() && !deadline.expired()) wait(are_there, Seconds(1));
 }
 
-/// Says who has come, and who is not there any more. True if somebody has come.
+/// Says who has come, and who is not there any more. True if anything has changed since the latest
+/// exchange: neighbors may be others, or other processes.
 bool Site::note_view(const std::vector<std::string>& sites) {
   const std::string names = fmt::format("{}", fmt::join(sites, "\n"));
   view_ = sha256_of(std::as_bytes(std::span(names)));
-  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::ranges::binary_search(names, name);
-  };
-  bool were_apart = false, has_newcomers = false;
-  for (const std::string& site : sites) {
-    if (has(seen_, site) || site == options_.name) continue;
-    has_newcomers = true;
-    say(LogLevel::info, fmt::format("site {} takes part", site));
-    were_apart = has_returned(site) || were_apart;
-  }
+  bool has_changed = sites != seen_;
+  for (const std::string& site : sites)
+    if (site != options_.name) has_changed = note_site(site) || has_changed;
   for (const std::string& site : seen_)
-    if (!has(sites, site)) say(LogLevel::warning, fmt::format("site {} is not there", site));
+    if (!std::ranges::binary_search(sites, site))
+      say(LogLevel::warning, fmt::format("site {} is not there", site));
+  coder_->keep_only(sites);
   seen_ = sites;
-  if (were_apart) outer_->forget_momentum();
-  return has_newcomers;
+  return has_changed;
 }
 
-/// The same process was there before: the network was split, and what the outer rule remembers is
-/// of steps that each part has made alone.
-bool Site::has_returned(const std::string& site) {
+/// True if the site, or its process, is another one than in the latest exchange.
+bool Site::note_site(const std::string& site) {
   const auto status = node_->living(site);
   if (!status) return false;
   Met& met = met_[site];
-  const auto before = std::exchange(met.incarnation, status->incarnation);
-  met.has_lagged = before == status->incarnation && is_behind(*status, next_);
-  if (before != status->incarnation) return false;
-  lags_ = lags_ || status->next > next_ + most_ahead();
-  return true;
+  const bool was_there = std::ranges::binary_search(seen_, site);
+  const bool is_known = std::exchange(met.incarnation, status->incarnation) == status->incarnation;
+  if (!was_there) say(LogLevel::info, fmt::format("site {} takes part", site));
+  if (!is_known) met.ignored_below = 0;
+  if (is_known && !was_there) note_return(*status);
+  return !is_known || !was_there;
 }
 
+/// The same process was there before: the network was split. What the outer rule remembers is of
+/// steps that each part has made alone. A site that is far behind takes over other weights, so that
+/// what it has published is old.
+void Site::note_return(const Status& site) {
+  constexpr std::int64_t until_it_is_back = 2;
+  outer_->forget_momentum();
+  lags_ = lags_ || site.next > next_ + most_ahead();
+  if (is_behind(site, next_)) met_[site.site].ignored_below = site.next + until_it_is_back;
+}
+
+/// A site that waits in its turn for this one's state gets it.
 bool Site::wait(const std::function<bool()>& is_over, Seconds longest) {
-  const auto began = Clock::now();
-  const bool is_done = node_->wait(is_over, Deadline(longest));
-  stats_.waited_s += Seconds(Clock::now() - began).count();
+  const Deadline deadline(longest);
+  bool is_done = is_over();
+  while (!is_done && !deadline.expired()) {
+    node_->wait([&] { return is_over() || node_->is_asked_for_state(); }, deadline);
+    answer_for_state();
+    is_done = is_over();
+  }
+  stats_.waited_s += deadline.elapsed_s();
   return is_done;
 }
 
@@ -459,7 +504,7 @@ void Site::await_readers(std::int64_t number) {
   await_all(found->second, [&](const Status& site) {
     return site.leaving || site.next > number || is_behind(site, number);
   });
-  readers_.erase(readers_.begin(), std::next(found));
+  readers_.erase(readers_.begin(), readers_.upper_bound(number));
 }
 
 /// Until each of them has published for this exchange or will not.
@@ -491,9 +536,7 @@ std::shared_ptr<const Received> Site::latest(const std::string& site, std::int64
   const bool is_new =
       message->incarnation != last.incarnation || message->what.number > last.number;
   if (!is_new) return nullptr;
-  Met& met = met_[site];  // after a split, a site that is far behind takes over other weights
-  met.has_lagged = met.has_lagged && message->what.number + most_ahead() < number;
-  if (met.has_lagged) return nullptr;
+  if (message->what.number < met_[site].ignored_below) return nullptr;
   last = {message->incarnation, message->what.number};
   return message;
 }
@@ -574,12 +617,11 @@ void Site::note_read(const Received& message) {
 void Site::finish() {
   if (!node_) return;
   node_->leave();
-  const std::int64_t published = begun_ ? begun_->number + 1 : next_;
   const auto need_nothing = [&] {
     const std::vector<Status> others = node_->living();
     return std::ranges::none_of(others, [&](const Status& other) {
-      return is_exact() && other.begun && !other.leaving && other.next < published &&
-             !is_behind(other, published);
+      return is_exact() && other.begun && !other.leaving && other.next < next_ &&
+             !is_behind(other, next_);
     });
   };
   constexpr Seconds longest{10};

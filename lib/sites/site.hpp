@@ -39,7 +39,7 @@ class Site {
   /// the model.
   void succeed(const ParameterLayout& layout, const LogSink& log, std::span<const std::byte> legacy,
                std::int64_t rounds, std::int64_t ahead);
-  std::shared_ptr<const AlignedBuffer> legacy() const { return outer_->state(); }
+  std::shared_ptr<const AlignedBuffer> legacy() const { return outer_->legacy(); }
   std::int64_t ahead() const { return ahead_; }
   void rebind(const ParameterLayout& layout) { model_ = layout; }
   void restored(std::int64_t rounds, const std::vector<TensorView>& saved);
@@ -69,6 +69,7 @@ class Site {
   void require_known_neighbors() const;
   void prepare(const ParameterLayout& layout, const LogSink& log);
   void connect();
+  void connect_patiently();
   void await_name();
   void take_part();
   void require_new_name() const;
@@ -85,11 +86,14 @@ class Site {
   void end_exchange();
   void await_expected();
   bool note_view(const std::vector<std::string>& sites);
-  bool has_returned(const std::string& site);
+  bool note_site(const std::string& site);
+  void note_return(const Status& site);
   bool lags(const std::set<std::string>& sources, std::int64_t number) const;
   std::int64_t most_ahead() const;
   bool is_behind(const Status& site, std::int64_t number) const;
   void catch_up();
+  void ask_only(const std::string& site);
+  void adopt_state(const Received& state);
   bool wait(const std::function<bool()>& is_over, Seconds longest);
   bool is_stalled(const Status& site) const;
   void await_all(const std::set<std::string>& sites,
@@ -117,14 +121,15 @@ class Site {
   std::optional<Begun> begun_;
   std::int64_t whole_until_ = -1;  ///< messages of these exchanges are whole
   bool lags_ = false;  ///< other sites are so far ahead that this one takes over their weights
+  std::string asked_;  ///< the site that gives them
   std::string about_;  ///< equal in all sites of the run
   std::string view_;   ///< hash of the sites of the latest exchange
   std::vector<std::string> seen_;  ///< these sites
   struct Met {
     std::uint64_t incarnation = 0;
     std::int64_t reads = 0, exchange = -1, age = 0;  ///< as those of OtherSite
-    bool has_lagged = false;  ///< it was apart, and has published nothing recent since
-    bool is_far = false;      ///< it was left out the last time as it is too far behind
+    std::int64_t ignored_below = 0;  ///< numbers of messages that are old: it was apart
+    bool is_far = false;             ///< it was left out the last time as it is too far behind
   };
   std::map<std::string, Met> met_;  ///< all that were seen
   /// Those that were waited for in vain: their incarnation and next exchange.

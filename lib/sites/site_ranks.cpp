@@ -19,9 +19,12 @@ std::unique_ptr<SiteRanks> make_ranks(const Group& group, const ParameterLayout&
   const auto allocate = [group, longest](std::size_t bytes) {
     return group.allocate(bytes, Deadline(longest));
   };
+  exchange::ExitReports lost = exchange::exit_reports(group);
+  if (lost.all) lost.all = [group] { return group.died(); };
+  GroupImpl::of(group).skip_prefault();  // most of it is that of the leading rank
   return std::make_unique<SharedRanks>(
-      SharedRanks::Place{group.rank(), allocate(SharedRanks::part_bytes(model)),
-                         exchange::exit_reports(group), allocate},
+      SharedRanks::Place{group.rank(), allocate(SharedRanks::part_bytes(model)), std::move(lost),
+                         allocate},
       model, longest);
 }
 

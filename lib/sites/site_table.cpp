@@ -37,7 +37,7 @@ bool SiteTable::hear(const Status& status, Clock::time_point now) {
 bool SiteTable::is_there(const Entry& entry, Clock::time_point now) const {
   const Seconds silent = now - entry.heard;
   if (silent < silence_ / 2) return true;
-  const bool is_regular = entry.gaps >= known_gaps && 4 * entry.longest_gap <= silence_ / 2;
+  const bool is_regular = entry.gaps >= known_gaps && 3 * entry.longest_gap <= silence_ / 2;
   return silent < (is_regular ? silence_ / 2 : silence_);
 }
 

@@ -17,7 +17,7 @@ namespace fast::sites {
 class SiteTable {
  public:
   /// A site that has said nothing for `silence` is not there; or for half of that, if it has spoken
-  /// regularly: if that is at least four of the longest gaps of late.
+  /// regularly: if that is at least three of the longest gaps of late.
   SiteTable(std::string own, Seconds silence) : own_(std::move(own)), silence_(silence) {}
 
   /// Takes what a site says. False if the table has heard of a later instance of that site.

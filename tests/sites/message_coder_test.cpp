@@ -130,6 +130,31 @@ TEST_CASE("a difference is taken only by readers of the message that it refers t
   CHECK(late.read(received(next, 8)));
 }
 
+TEST_CASE(
+    "a coder that begins anew sends a whole message, and what a code cannot hold is an error") {
+  MessageCoder sender(Packed().layout(), kind_of("int4"));
+  sender.encode(drawn(1).pack(), 4, false);
+  CHECK(sender.encode(drawn(2).pack(), 5, false).base == 4);
+  sender.restart();
+  CHECK(sender.encode(drawn(3).pack(), 9, false).base == -1);
+  CHECK(sender.encode(drawn(3).pack(), 10, false).base == 9);
+  Packed large;
+  large.weights[3] = 70'000;
+  CHECK_NOTHROW(MessageCoder(Packed().layout(), kind_of("bf16")).encode(large.pack(), 0, true));
+  CHECK_THROWS_WITH(MessageCoder(Packed().layout(), kind_of("fp16")).encode(large.pack(), 0, true),
+                    ContainsSubstring("too large for codec fp16"));
+}
+
+TEST_CASE("readers of sites that have gone are forgotten") {
+  MessageCoder sender(Packed().layout(), kind_of("int4"));
+  Reader reader(kind_of("int4"));
+  CHECK(reader.read(received(sender.encode(drawn(1).pack(), 0, true), 0)));
+  reader.coder.keep_only({"a", "b"});
+  CHECK(reader.read(received(sender.encode(drawn(2).pack(), 1, false), 1)));
+  reader.coder.keep_only({"a"});
+  CHECK_FALSE(reader.read(received(sender.encode(drawn(3).pack(), 2, false), 2)));
+}
+
 TEST_CASE("what int8 loses is in later messages: their sum follows that of the weights") {
   MessageCoder sender(Packed().layout(), codec::Kind::int8);
   Reader reader(codec::Kind::int8);

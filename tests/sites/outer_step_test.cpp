@@ -73,9 +73,12 @@ TEST_CASE("an outer rule takes over a saved memory, and begins anew without one 
     lone->number = one.number;
   }
   std::vector<TensorView> saved = one.outer.memory();
-  same.outer.take_memory(saved);
+  CHECK(same.outer.take_memory(saved));
+  const algorithm::Rule another =
+      rule.traits().name == "noloco" ? algorithm::diloco({.period = 50}) : algorithm::noloco({});
+  CHECK_FALSE(Lone(drawn(), another).outer.take_memory(saved));
   saved.pop_back();
-  anew.outer.take_memory(saved);
+  CHECK_FALSE(anew.outer.take_memory(saved));
   for (int k = 0; k < 3; ++k) {
     for (Lone* lone : {&one, &same, &anew, &started}) lone->exchange();
     CHECK(same.x == one.x);

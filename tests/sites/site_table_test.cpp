@@ -43,7 +43,7 @@ TEST_CASE("a site that speaks regularly is left out after half of the silence") 
   CHECK((is_there_after(1999) && !is_there_after(2000)));
   speak(1, milliseconds(250));
   CHECK((is_there_after(999) && !is_there_after(1000)));
-  speak(1, milliseconds(400));  // a longer one counts for a while
+  speak(1, milliseconds(500));  // a longer one counts for a while
   CHECK((is_there_after(1999) && !is_there_after(2000)));
   speak(60, milliseconds(250));  // 0.99^60 of it
   CHECK((is_there_after(999) && !is_there_after(1000)));

@@ -231,6 +231,33 @@ TEST_CASE("a site that joins reads whole messages first, and differences afterwa
   for (const double end : ends) CHECK(end == Approx(ends[0]).epsilon(1e-3));
 }
 
+TEST_CASE("neighbors that are new to each other as a site leaves read whole messages") {
+  const auto hub = std::make_shared<MemoryHub>();
+  std::vector<double> ends(4);
+  std::atomic<int> lacking = 0, behind = 0;
+  run_sites(4, [&](int me) {
+    sites::SiteOptions options = options_of(me, 4);
+    options.codec = codec::by_name("int4");
+    WorkerOptions inside = none_inside();
+    inside.log = [&](LogLevel, std::string_view text) {
+      lacking += text.find("is a difference to one") != text.npos ? 1 : 0;
+    };
+    Still still(hub, options, 1, inside);
+    still.x[0] = me;
+    still.idle(10 * steps_between);
+    if (me == 1) return still.worker.finish();
+    still.idle(10 * steps_between);
+    behind = lacking.load();
+    still.idle(20 * steps_between);
+    ends[static_cast<std::size_t>(me)] = still.x[0];
+    still.worker.finish();
+  });
+  CHECK(behind == lacking);
+  CHECK(lacking <= 2);  // where one has noticed an exchange before the other
+  for (const int i : {2, 3})
+    CHECK(ends[static_cast<std::size_t>(i)] == Approx(ends[0]).margin(1e-3));
+}
+
 TEST_CASE("codecs that do not fit a site are refused") {
   const auto hub = std::make_shared<MemoryHub>();
   const auto with = [&](const std::function<void(sites::SiteOptions&)>& change) {
@@ -446,6 +473,74 @@ TEST_CASE("a site that has fallen far behind while it was apart takes over the o
   });
   CHECK(ends == std::vector<double>{9, 9});
   CHECK(stats[0].waited_s < 5);
+}
+
+TEST_CASE("a slow site is read again after it was not heard of for a while") {
+  const auto hub = std::make_shared<MemoryHub>();
+  std::atomic<int> stage = 0;
+  run_sites(2, [&](int me) {
+    sites::SiteOptions options = options_of(me, 2);
+    options.staleness = 1;
+    Still still(hub, options, 1);
+    const auto reads = [&] { return sites::stats_of(*still.site).reads; };
+    const auto train = [&](const std::function<bool()>& is_over) {
+      const auto until = Clock::now() + std::chrono::seconds(20);
+      while (!is_over() && Clock::now() < until) {
+        still.idle(1);
+        std::this_thread::sleep_for(std::chrono::milliseconds(me == 0 ? 1 : 30));
+      }
+      return is_over();
+    };
+    expect(train([&] { return reads() > 1; }), "both are read");
+    ++stage;
+    if (me == 0) {
+      train([&] { return stage == 2; });
+      train([&, from = still.worker.round()] { return still.worker.round() > from + 300; });
+      hub->cut("b");
+      train([until = Clock::now() + std::chrono::milliseconds(1300)] {
+        return Clock::now() > until;
+      });
+      hub->mend("b");
+      const auto before = reads();
+      expect(train([&] { return reads() > before + 5; }), "the slow one is read");
+      stage = 3;
+    } else {
+      expect(train([&] { return stage == 3; }), "the other one ends");
+    }
+    still.worker.finish();
+  });
+}
+
+TEST_CASE("a site that resumes far ahead of one that begins with it gives it its weights") {
+  const auto hub = std::make_shared<MemoryHub>();
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<TensorView> saved;
+  {
+    Still before(hub, options_of(2, 1), 5);
+    before.idle(60 * steps_between);
+    saved = before.worker.state();
+    for (TensorView& view : saved) {
+      const auto* data = static_cast<const std::byte*>(view.data);
+      bytes.emplace_back(data, data + view.size_bytes());
+    }
+    for (std::size_t i = 0; i < saved.size(); ++i) saved[i].data = bytes[i].data();
+  }
+  std::atomic<bool> done = false;
+  run_sites(2, [&](int me) {
+    Still still(hub, options_of(me, 2), 1);
+    if (me == 1) {
+      still.x[0] = 5;  // as the checkpoint has it
+      still.worker.restore(saved);
+    }
+    const auto until = Clock::now() + std::chrono::seconds(20);
+    while (!done && Clock::now() < until) {
+      still.idle(1);
+      if (me == 0 && still.x[0] == 5) done = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    expect(still.x[0] == 5, "its weights are those of the checkpoint");
+    still.worker.finish();
+  });
 }
 
 TEST_CASE("a site whose connection is lost goes on alone, and takes part again afterwards") {
