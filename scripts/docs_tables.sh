@@ -10,9 +10,14 @@ program=${1:-build/release/bin/fast-train}
 tables=$(mktemp) page=$(mktemp) stale=0
 trap 'rm -f "$tables" "$page"' EXIT
 pages=(docs/reference/fast-train.md docs/reference/algorithms.md docs/reference/programs.md)
-"$program" --help-markdown >"$tables"
-for other in fastrun fast-topology fast-model fast-data fast-trace fast-report fast-sim fast-serve fast-sites; do
-  "$(dirname "$program")/$other" --help-markdown >>"$tables"
+directory=$(dirname "$program")
+for name in "$(basename "$program")" fastrun fast-topology fast-model fast-data fast-trace fast-report fast-sim fast-serve fast-sites; do
+  [[ -x $directory/$name ]] || {
+    echo "$directory/$name is missing; build all programs and name fast-train: for the preset dev," \
+      "scripts/build.sh dev and scripts/docs_tables.sh build/dev/bin/fast-train" >&2
+    exit 1
+  }
+  "$directory/$name" --help-markdown >>"$tables"
 done
 
 # Replaces each part between "<!-- NAME -->" and "<!-- end -->" by the table of that name.

@@ -333,7 +333,7 @@ std::uint64_t SelectedShape::element(std::int64_t combination, std::uint64_t ent
   return begin + drawn % std::min(run, elements - begin);
 }
 
-Kind code_of_entries(Kind codec) { return bits(codec) < 16 ? Kind::identity : codec; }
+Kind code_of_entries(Kind codec) { return bits(codec) != 16 ? Kind::identity : codec; }
 
 void write_combination(std::byte* vector, std::int64_t combination) {
   std::memcpy(vector, &combination, sizeof combination);

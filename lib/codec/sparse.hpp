@@ -100,8 +100,8 @@ struct SelectedShape {
   std::uint64_t element(std::int64_t combination, std::uint64_t entry) const;
 };
 
-/// Returns the code of the values in a run with that codec. It is identity where the codec is
-/// coarser than 16 bits, because entries that travel alone share no scale.
+/// Returns the code of the values in a run with that codec. It is identity unless the codec has 16
+/// bits: entries that travel alone share no scale, and coded ones lie 2 bytes apart.
 Kind code_of_entries(Kind codec);
 
 /// The number of the combination is at the beginning of the message.

@@ -176,6 +176,11 @@ void SharedRanks::apply(Take take, int from) {
   model_.scatter(brought(place_.rank));
 }
 
+ParameterLayout SharedRanks::weights() {
+  if (weights_.size_bytes() == 0) weights_ = AlignedBuffer(model_.size_bytes());
+  return packed_layout(model_, weights_.data());
+}
+
 /// What a meeting leaves counts when it has ended: the next one writes to the other place.
 std::span<std::byte> SharedRanks::legacy_of(std::int64_t meeting) const {
   return {legacies_->parts[static_cast<std::size_t>(meeting % 2)], legacies_->part_bytes};

@@ -129,6 +129,12 @@ TEST_CASE("random roundings of entries are those of their places, whatever the b
   CHECK(sent(2048, 7) != sent(2048, {}));
 }
 
+TEST_CASE("entries that travel alone have a code of 16 bits or none") {
+  for (const Kind code : {Kind::bf16, Kind::fp16}) CHECK(code_of_entries(code) == code);
+  for (const Kind other : {Kind::identity, Kind::f64, by_name("int8").kind, by_name("int4").kind})
+    CHECK(code_of_entries(other) == Kind::identity);
+}
+
 TEST_CASE("values of 16-bit tensors keep their type") {
   SelectedShape shape;
   CHECK(shape.code_of(DType::bf16) == Kind::identity);

@@ -2,7 +2,10 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/codec/codec.hpp>
 #include <fast/core/error.hpp>
+#include <fast/nn/model_spec.hpp>
 #include <fast/topology/load.hpp>
+
+#include <cctype>
 
 #include "support/catch.hpp"
 #include "support/contents.hpp"
@@ -17,6 +20,17 @@ std::string page(const std::string& name) {
 }
 
 std::string as_code(std::string_view name) { return fmt::format("`{}`", name); }
+
+/// The type of a layer: GlobalAveragePool of global_average_pool.
+std::string type_of(std::string_view layer) {
+  std::string type;
+  bool begins = true;
+  for (const char c : layer) {
+    if (c != '_') type += begins ? static_cast<char>(std::toupper(c)) : c;
+    begins = c == '_';
+  }
+  return type;
+}
 
 }  // namespace
 
@@ -34,4 +48,9 @@ TEST_CASE("docs/reference/topologies.md names every topology") {
 
 TEST_CASE("docs/reference/codecs.md names every codec") {
   for (const auto name : codec::names()) CHECK_THAT(page("codecs.md"), Contains(as_code(name)));
+}
+
+TEST_CASE("docs/reference/layers.md names every layer") {
+  for (const auto name : nn::layer_names())
+    CHECK_THAT(page("layers.md"), Contains(fmt::format("| `{}{{", type_of(name))));
 }

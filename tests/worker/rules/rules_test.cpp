@@ -91,7 +91,7 @@ TEST_CASE("options that differ between workers are refused") {
 }
 
 TEST_CASE("every rule is made by its name and says where it comes from") {
-  CHECK(algorithm::names().size() == 20);
+  CHECK(algorithm::names().size() >= 20);
   for (const auto name : algorithm::names()) {
     const auto rule = algorithm::by_name(name);
     CHECK(rule.traits().name == name);
