@@ -415,7 +415,10 @@ void Site::ask_only(const std::string& site) {
 /// The others begin with the state of this site, or of one that has begun before.
 void Site::await_expected() {
   const Deadline deadline(options_.patience);
-  const auto are_there = [&] { return static_cast<int>(view(0).size()) >= options_.expect; };
+  const auto are_there = [&] {
+    const auto others = node_->living();
+    return std::ranges::count_if(others, &Status::begun) + 1 >= options_.expect;
+  };
   while (!are_there() && !deadline.expired()) wait(are_there, Seconds(1));
 }
 

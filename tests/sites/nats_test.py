@@ -190,7 +190,7 @@ def lost_gateway(folder, url, loose):
     """A rank of a site is killed, once the one that has the connection. The others go on for it."""
     other = Site(folder, "a", url, *loose, epochs=4000)
     other.await_line("takes part")
-    site = Site(folder, "b", url, *loose, epochs=60, ranks=3, launcher=("fastrun", "-n"))
+    site = Site(folder, "b", url, *loose, epochs=60, ranks=3, launcher=(BIN / "fastrun", "-n"))
     check(site.await_line("takes part from exchange"), "a site of three ranks takes part")
     time.sleep(2)
     os.kill(pid_of_rank(site, 0), signal.SIGKILL)
