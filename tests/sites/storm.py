@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 
-PACE_S, CALM_S = 0.04, 12
+PACE_S = 0.04
 
 
 class Servers:
@@ -137,7 +137,8 @@ class Site:
 
 def draw_events(options, draw):
     """(second, what, which sites) in order. Nothing happens at the beginning and at the end."""
-    first, last = min(8, options.seconds / 4), options.seconds - CALM_S - 8
+    calm = max(12, 12 * options.every * PACE_S)  # seconds at the end, in which sites come together
+    first, last = min(8, options.seconds / 4), options.seconds - calm - 8
     events = []
     for _ in range(options.kills):
         at, place = draw.uniform(first, last), draw.randrange(options.sites)
