@@ -98,9 +98,10 @@ TEST_CASE("the page of a program has a table for each group, and a heading for e
   const std::string page = tools::program_markdown(tools::program_of(shows));
   CHECK_THAT(page, Contains("<!-- options: shows -->\n") && Contains("<!-- end -->\n"));
   CHECK_THAT(page, Contains("\n### shows one\n"));
+  CHECK_THAT(page, Contains("\n| Look | default | meaning |\n|---|---|---|\n"));
   CHECK_THAT(page, Contains("| `--size` | `3` | its size\\|length |\n"));
   CHECK_THAT(page, Contains("\nExample: `shows one --size 3`\n"));
-  CHECK_THAT(page, Contains("Look: see [shows one](#shows-one).\n\nExample: `shows two --size 4`"));
+  CHECK_THAT(page, Contains("Look: see [shows one](#shows-one).\nExample: `shows two --size 4`"));
   CHECK_THAT(page, !Contains("--help"));
 }
 
