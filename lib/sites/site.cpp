@@ -628,10 +628,14 @@ void Site::finish() {
     });
   };
   constexpr Seconds longest{10};
-  if (!node_->wait(need_nothing, Deadline(longest)))
-    say(LogLevel::warning, fmt::format("ends, though other sites may need its last publication, "
-                                       "which they have not read within {:g} s",
-                                       longest.count()));
+  double sent = 0;
+  do {
+    sent = node_->bytes_sent();
+    if (node_->wait(need_nothing, Deadline(longest))) return abandon();
+  } while (node_->bytes_sent() > sent);
+  say(LogLevel::warning, fmt::format("ends, though other sites may need its last publication, of "
+                                     "which they have read nothing for {:g} s",
+                                     longest.count()));
   abandon();
 }
 

@@ -17,8 +17,10 @@ using namespace fast::testing;
 namespace {
 
 /// As outer_ends() with `starts_equal` has it, but each worker is a site.
+/// `warnings` get those of all sites.
 OuterEnds site_ends(const std::shared_ptr<MemoryHub>& hub, const OuterRun& run,
-                    const std::function<void(sites::SiteOptions&)>& change) {
+                    std::string& warnings, const std::function<void(sites::SiteOptions&)>& change) {
+  std::mutex mutex;
   OuterEnds ends(static_cast<std::size_t>(run.workers));
   run_sites(run.workers, [&](int me) {
     std::vector<double>& x = ends[static_cast<std::size_t>(me)];
@@ -28,7 +30,13 @@ OuterEnds site_ends(const std::shared_ptr<MemoryHub>& hub, const OuterRun& run,
     options.rule = run.options.algorithm;
     options.topology = run.topology;
     change(options);
-    Worker worker = site_worker({view_of("x", std::span(x))}, site_on(hub, options));
+    WorkerOptions inside = none_inside();
+    inside.log = [&](LogLevel level, std::string_view text) {
+      const std::lock_guard lock(mutex);
+      if (level == LogLevel::warning) warnings += std::string(text) + '\n';
+    };
+    Worker worker =
+        site_worker({view_of("x", std::span(x))}, site_on(hub, options), std::move(inside));
     for (int t = 0; t < run.rounds; ++t) {
       worker.step([&] {
         for (double& value : x) value -= run.rate * (value - goal_of(me));
@@ -85,8 +93,10 @@ TEST_CASE("sites of one rank are equal to workers of one job") {
   const OuterEnds in_one_job = outer_ends(run);
   const auto hub =
       std::make_shared<MemoryHub>(Weather{.lost = 0.01, .delay = Seconds(0.01), .seed = seed});
-  const OuterEnds ends =
-      site_ends(hub, run, [](sites::SiteOptions& options) { options.silence = Seconds(20); });
+  std::string warnings;
+  const OuterEnds ends = site_ends(
+      hub, run, warnings, [](sites::SiteOptions& options) { options.silence = Seconds(20); });
+  INFO(warnings);
   CHECK(largest_difference(ends, in_one_job) < 1e-12);
 }
 
