@@ -144,7 +144,10 @@ void Node::leave() {
   {
     const std::lock_guard lock(mutex_);
     own_.leaving = true;
-    if (appeared_) tell(out, "beat");
+    if (appeared_) {  // it may be the last that others hear: twice, as one may be lost
+      tell(out, "beat");
+      tell(out, "new");
+    }
   }
   send(out);
 }

@@ -92,7 +92,7 @@ TEST_CASE("sites of one rank are equal to workers of one job") {
   run.elements = 20'000;  // three chunks
   const OuterEnds in_one_job = outer_ends(run);
   const auto hub =
-      std::make_shared<MemoryHub>(Weather{.lost = 0.01, .delay = Seconds(0.01), .seed = seed});
+      std::make_shared<MemoryHub>(Weather{.lost = 0.003, .delay = Seconds(0.01), .seed = seed});
   std::string warnings;
   const OuterEnds ends = site_ends(
       hub, run, warnings, [](sites::SiteOptions& options) { options.silence = Seconds(20); });
@@ -169,7 +169,7 @@ TEST_CASE("coded messages keep the mean of the sites, and bring them together") 
   INFO(now.codec << ", seed " << seed);
   const std::size_t elements = 20'000;
   const int count = 3, exchanges = 40;
-  const auto hub = std::make_shared<MemoryHub>(Weather{.lost = 0.005, .seed = seed});
+  const auto hub = std::make_shared<MemoryHub>(Weather{.lost = 0.002, .seed = seed});
   std::vector<std::vector<float>> ends(count, std::vector<float>(elements));
   std::vector<double> mean(elements);
   Rng rng(seed);
