@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <latch>
 #include <random>
 
 #include "running_sites.hpp"
@@ -21,6 +22,7 @@ namespace {
 OuterEnds site_ends(const std::shared_ptr<MemoryHub>& hub, const OuterRun& run,
                     std::string& warnings, const std::function<void(sites::SiteOptions&)>& change) {
   std::mutex mutex;
+  std::latch trained(run.workers);
   OuterEnds ends(static_cast<std::size_t>(run.workers));
   run_sites(run.workers, [&](int me) {
     std::vector<double>& x = ends[static_cast<std::size_t>(me)];
@@ -42,6 +44,7 @@ OuterEnds site_ends(const std::shared_ptr<MemoryHub>& hub, const OuterRun& run,
         for (double& value : x) value -= run.rate * (value - goal_of(me));
       });
     }
+    trained.arrive_and_wait();  // a busy machine may hold one for longer than the others wait
     worker.finish();
   });
   return ends;
