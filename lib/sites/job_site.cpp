@@ -105,9 +105,9 @@ void JobSite::finish() {
 }
 
 std::vector<std::pair<std::string_view, double>> JobSite::new_scalars() {
-  const SiteStats now = stats();
-  if (std::exchange(told_exchanges_, now.exchanges) == now.exchanges) return {};
-  return scalars_of(now);
+  const std::int64_t exchanges = site_->exchanges();
+  if (std::exchange(told_exchanges_, exchanges) == exchanges) return {};
+  return scalars_of(stats());
 }
 
 void JobSite::abandon() noexcept {

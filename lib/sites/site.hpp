@@ -51,6 +51,7 @@ class Site {
   void finish();
   void abandon() noexcept;
   SiteStats stats() const;
+  std::int64_t exchanges() const { return stats_.exchanges; }
 
  private:
   struct Taken {
