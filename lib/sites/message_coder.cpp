@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "combine/model_memory.hpp"
+#include "sites/packed_model.hpp"
 
 namespace fast::sites {
 namespace {
@@ -28,8 +29,8 @@ void for_pieces(const codec::CodedLayout& layout, const Part& part) {
 }
 
 template <class T>
-T* elements(const codec::Piece& piece, const AlignedBuffer& packed) {
-  return reinterpret_cast<T*>(packed.data() + piece.segment.offset_bytes);
+T* elements_of(const codec::Piece& piece, const AlignedBuffer& packed) {
+  return elements<T>(piece.segment, packed.data()).data();
 }
 
 }  // namespace
@@ -58,7 +59,7 @@ MessageCoder::Coded MessageCoder::encode(std::shared_ptr<const AlignedBuffer> me
     codec::decode(whole_, coded->data(), own_.values.data());
   } else {
     encode_difference(coded->data());
-    add(difference_, coded->data(), own_.values);
+    add_difference(coded->data(), own_.values);
   }
   require(combine::is_finite(layout_, own_.values.data()), ErrorKind::numeric,
           "sites: a weight is too large for codec {}; take another one",
@@ -80,13 +81,13 @@ void MessageCoder::restart() {
 
 void MessageCoder::encode_whole(std::byte* to) {
   for_pieces(whole_, [&]<class T>(const codec::Piece& piece, T) {
-    const T* from = elements<T>(piece, *message_);
+    const T* from = elements_of<T>(piece, *message_);
     const std::size_t count = piece.segment.element_count;
     std::byte* code = to + piece.offset_bytes;
     if (piece.kind == Kind::identity)
       std::memcpy(code, from, count * sizeof(T));
     else if (error_.size_bytes() > 0)
-      codec::encode_with_feedback(piece.kind, from, elements<T>(piece, error_), count, code);
+      codec::encode_with_feedback(piece.kind, from, elements_of<T>(piece, error_), count, code);
     else
       codec::encode(piece.kind, from, count, code);
   });
@@ -95,8 +96,8 @@ void MessageCoder::encode_whole(std::byte* to) {
 /// Buffers, which are not coded, travel as they are.
 void MessageCoder::encode_difference(std::byte* to) const {
   for_pieces(difference_, [&]<class T>(const codec::Piece& piece, T) {
-    const T* from = elements<T>(piece, *message_);
-    const T* copy = elements<T>(piece, own_.values);
+    const T* from = elements_of<T>(piece, *message_);
+    const T* copy = elements_of<T>(piece, own_.values);
     const std::size_t count = piece.segment.element_count;
     std::byte* code = to + piece.offset_bytes;
     if (piece.kind == Kind::identity) {
@@ -109,10 +110,9 @@ void MessageCoder::encode_difference(std::byte* to) const {
   });
 }
 
-void MessageCoder::add(const codec::CodedLayout& layout, const std::byte* coded,
-                       AlignedBuffer& values) const {
-  for_pieces(layout, [&]<class T>(const codec::Piece& piece, T) {
-    T* to = elements<T>(piece, values);
+void MessageCoder::add_difference(const std::byte* coded, AlignedBuffer& values) const {
+  for_pieces(difference_, [&]<class T>(const codec::Piece& piece, T) {
+    T* to = elements_of<T>(piece, values);
     const std::size_t count = piece.segment.element_count;
     if (piece.kind == Kind::identity) {
       std::memcpy(to, coded + piece.offset_bytes, count * sizeof(T));
@@ -132,7 +132,7 @@ std::shared_ptr<const AlignedBuffer> MessageCoder::decode(const Received& messag
     const bool is_next =
         copy.incarnation == message.incarnation && copy.number == message.what.base;
     if (!is_next) return nullptr;
-    add(difference_, message.bytes->data(), copy.values);
+    add_difference(message.bytes->data(), copy.values);
   } else {
     if (copy.values.size_bytes() == 0) copy.values = AlignedBuffer(layout_.size_bytes());
     codec::decode(whole_, message.bytes->data(), copy.values.data());
@@ -141,10 +141,10 @@ std::shared_ptr<const AlignedBuffer> MessageCoder::decode(const Received& messag
   copy.number = message.what.number;
   auto result = std::make_shared<AlignedBuffer>(layout_.size_bytes());
   for_pieces(whole_, [&]<class T>(const codec::Piece& piece, T) {
-    const T* theirs = elements<T>(piece, copy.values);
-    const T* sent = elements<T>(piece, own_.values);
-    const T* own = elements<T>(piece, *message_);
-    T* to = elements<T>(piece, *result);
+    const T* theirs = elements_of<T>(piece, copy.values);
+    const T* sent = elements_of<T>(piece, own_.values);
+    const T* own = elements_of<T>(piece, *message_);
+    T* to = elements_of<T>(piece, *result);
     for (std::size_t e = 0; e < piece.segment.element_count; ++e)
       to[e] = own[e] + (theirs[e] - sent[e]);
   });

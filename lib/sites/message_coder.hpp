@@ -59,7 +59,7 @@ class MessageCoder {
     std::uint64_t incarnation = 0;
     std::int64_t number = -1;
   };
-  void add(const codec::CodedLayout& layout, const std::byte* coded, AlignedBuffer& values) const;
+  void add_difference(const std::byte* coded, AlignedBuffer& values) const;
   void encode_whole(std::byte* to);
   void encode_difference(std::byte* to) const;
 
