@@ -35,7 +35,7 @@ struct SiteModel {
 
 /// How long an onlooker waits for what.
 struct Patience {
-  /// All sites have said something by then: they speak every 0.25 s.
+  /// All sites have said something by then: they speak every 0.2 s.
   Seconds listening{1.5};
   /// A site that has not said anything for so long is not there.
   Seconds silence{2};

@@ -30,7 +30,7 @@ void check(const SiteOptions& options) {
   require(std::isfinite(options.samples) && options.samples > 0, ErrorKind::argument,
           "site {}: samples {}; a number above 0 is required", options.name, options.samples);
   require(options.silence.count() >= 1, ErrorKind::argument,
-          "site {}: silence of {:g} s; at least 1 s is required, as sites speak every 0.25 s",
+          "site {}: silence of {:g} s; at least 1 s is required, as sites speak every 0.2 s",
           options.name, options.silence.count());
   const std::string_view why = options.rule.traits().timing.why_synchronous;
   require(options.staleness == 0 || why.empty(), ErrorKind::argument,
