@@ -15,7 +15,9 @@ namespace {
 constexpr Seconds between_beats{0.2}, between_asks{1};
 /// A state that nobody has asked for so long is not held any more.
 constexpr Seconds state_lives{30};
-constexpr std::size_t held_messages = 2, remembered_refusals = 8;
+constexpr std::size_t held_messages = 2, held_while_read = 2, remembered_refusals = 8;
+/// Somebody who has asked for a part of a message reads on within this time, or not at all.
+constexpr Seconds reading_lasts{2};
 
 /// Later than all that is known. Where nobody knows of another process with this name, that which
 /// began later, as far as clocks agree.
@@ -123,15 +125,29 @@ void Node::publish(Publication what, std::shared_ptr<const AlignedBuffer> bytes)
   {
     const std::lock_guard lock(mutex_);
     const Content content = what.content;
-    held_.push_back({std::move(what), std::move(bytes), Clock::now()});
-    const auto is_such = [&](const Held& held) { return held.what.content == content; };
-    const std::size_t most = content == Content::state ? 1 : held_messages;
-    while (static_cast<std::size_t>(std::ranges::count_if(held_, is_such)) > most)
-      held_.erase(std::ranges::find_if(held_, is_such));
+    const auto now = Clock::now();
+    held_.push_back({std::move(what), std::move(bytes), now});
+    drop_replaced(content, now);
     if (content == Content::state) state_asked_ = false;
     tell(out, "new");
   }
   send(out);
+}
+
+/// A message that somebody reads stays for a while after newer ones: else a slow reader begins each
+/// message and gets none whole. At staleness 0, sites wait for their readers.
+void Node::drop_replaced(Content content, Clock::time_point now) {
+  const auto is_such = [&](const Held& held) { return held.what.content == content; };
+  const auto is_read = [&](const Held& held) {
+    return !options_.exact && content == Content::message && now - held.asked < reading_lasts;
+  };
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(held_, is_such));
+  std::size_t older = count - std::min(count, content == Content::state ? 1 : held_messages);
+  std::erase_if(held_, [&](const Held& held) {
+    if (!is_such(held) || older == 0) return false;
+    const bool are_too_many = older-- > held_while_read;
+    return are_too_many || !is_read(held);
+  });
 }
 
 bool Node::is_asked_for_state() const {
@@ -265,8 +281,10 @@ void Node::ask_for_states(Outgoing& out, Clock::time_point now) {
 /// Frees memory that nobody needs any more.
 void Node::forget_old(Clock::time_point now) {
   std::erase_if(held_, [&](const Held& held) {
-    return held.what.content == Content::state && now - held.asked > state_lives;
+    const auto last = std::max(held.asked, held.published);
+    return held.what.content == Content::state && now - last > state_lives;
   });
+  drop_replaced(Content::message, now);
   std::erase_if(mailboxes_, [&](const auto& entry) {
     const auto& [site, mailbox] = entry;
     return table_.living(site, now) == nullptr && !followed_.contains(site) && !mailbox.wants_state;

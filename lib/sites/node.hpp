@@ -57,7 +57,8 @@ class Node {
   /// It takes part from exchange `next` on, and so many rounds count as made.
   void begin(std::int64_t next, std::int64_t round);
   void set_progress(std::int64_t next, std::int64_t round);
-  /// Holds the publication for the others. Two messages and one state are held.
+  /// Holds the publication for the others. Two messages and one state are held; at staleness above
+  /// 0 also two older messages, while somebody reads them.
   void publish(Publication what, std::shared_ptr<const AlignedBuffer> bytes);
   /// A site asks for a state; until one is published.
   bool is_asked_for_state() const;
@@ -100,7 +101,8 @@ class Node {
   struct Held {
     Publication what;
     std::shared_ptr<const AlignedBuffer> bytes;
-    Clock::time_point asked;  ///< somebody has asked for it; else it was published
+    Clock::time_point published;
+    Clock::time_point asked{};  ///< somebody has asked for a part of it
   };
   /// Of one other site.
   struct Mailbox {
@@ -141,6 +143,7 @@ class Node {
   void ask(Outgoing& out, const std::string& site, Fetch& fetch, std::size_t most,
            Clock::time_point now);
   void ask_for_states(Outgoing& out, Clock::time_point now);
+  void drop_replaced(Content content, Clock::time_point now);
   void forget_old(Clock::time_point now);
   // With the lock open.
   void send(const Outgoing& out);

@@ -288,6 +288,7 @@ void Site::end_step(std::int64_t rounds) {
   if (acts_after(rounds_) && !begun_) begin_exchange();
   if (rounds_ % options_.every == 0) end_exchange();
   node_->set_progress(next_, rounds_);
+  if (!is_exact() && !begun_) note_newcomers();
   answer_for_state();
 }
 
@@ -325,6 +326,26 @@ std::vector<std::string> Site::view(std::int64_t number) const {
   return names;
 }
 
+/// The sites that this one reads in that exchange.
+std::set<std::string> Site::sources(const std::vector<std::string>& sites,
+                                    std::int64_t number) const {
+  return sources_of(edges_of(options_.topology, sites, options_.name, number));
+}
+
+/// Above staleness 0: what a neighbor of the next exchange, too, has published by then is there then.
+void Site::read_ahead(const std::vector<std::string>& sites, std::int64_t number) {
+  std::set<std::string> followed = sources(sites, number);
+  followed.merge(sources(sites, number + 1));
+  node_->follow(std::move(followed), 0);
+  read_ = sites;
+}
+
+/// A site that comes between two exchanges is read at once, so that the next one can take of it.
+void Site::note_newcomers() {
+  const std::vector<std::string> sites = view(next_);
+  if (sites != read_) read_ahead(sites, next_);
+}
+
 void Site::begin_exchange() {
   const std::int64_t number = (rounds_ + delay()) / options_.every - 1;
   if (is_exact() && number == 0) await_expected();
@@ -333,7 +354,7 @@ void Site::begin_exchange() {
   // A newcomer and its neighbors may hear of each other one exchange apart.
   if (note_view(sites) || node_->takes_whole_request()) whole_until_ = number + 1;
   auto edges = edges_of(options_.topology, sites, options_.name, number);
-  std::set<std::string> followed = sources_of(edges);
+  const std::set<std::string> followed = sources_of(edges);
   lags_ = lags_ || lags(followed, number);
   auto message = outer_->publish(model_, number);
   require(message != nullptr, ErrorKind::numeric,
@@ -347,9 +368,10 @@ void Site::begin_exchange() {
   const MessageCoder::Coded coded =
       coder_->encode(std::move(message), number, number <= whole_until_);
   publish(Content::message, number, coded.bytes, coded.base);
-  if (!is_exact())  // what a site of the next exchange has published by then is there then
-    followed.merge(sources_of(edges_of(options_.topology, sites, options_.name, number + 1)));
-  node_->follow(std::move(followed), is_exact() ? number : 0);
+  if (is_exact())
+    node_->follow(followed, number);
+  else
+    read_ahead(sites, number);
   begun_ = Begun{number, std::move(edges), static_cast<int>(sites.size())};
 }
 

@@ -83,6 +83,9 @@ class Site {
                const std::shared_ptr<const AlignedBuffer>& bytes, std::int64_t base = -1);
   std::vector<std::string> view(std::int64_t number) const;
   void answer_for_state();
+  std::set<std::string> sources(const std::vector<std::string>& sites, std::int64_t number) const;
+  void read_ahead(const std::vector<std::string>& sites, std::int64_t number);
+  void note_newcomers();
   void begin_exchange();
   void end_exchange();
   void await_expected();
@@ -126,6 +129,7 @@ class Site {
   std::string about_;  ///< equal in all sites of the run
   std::string view_;   ///< hash of the sites of the latest exchange
   std::vector<std::string> seen_;  ///< these sites
+  std::vector<std::string> read_;  ///< above staleness 0: of these sites, messages are read
   struct Met {
     std::uint64_t incarnation = 0;
     std::int64_t reads = 0, exchange = -1, age = 0;  ///< as those of OtherSite

@@ -52,7 +52,7 @@ struct Status {
   std::int64_t first = 0;           ///< the first exchange that it makes, since it has begun
   std::int64_t next = 0;            ///< the next exchange that it will make
   std::int64_t round = 0;           ///< rounds that it has made
-  std::vector<Publication> newest;  ///< what it holds: two messages and a state at most
+  std::vector<Publication> newest;  ///< what it holds, see Node::publish()
   /// Incarnations of the sites that it has heard of: each believes what is said of itself, to begin
   /// with a later one.
   std::vector<std::pair<std::string, std::uint64_t>> known;
