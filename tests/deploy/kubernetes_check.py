@@ -49,6 +49,9 @@ def check_pod(what, template, objects):
         if "configMap" in volume:
             name = volume["configMap"]["name"]
             require(name in names(objects, "ConfigMap"), f"{what}: there is no ConfigMap {name}")
+        if "secret" in volume:
+            read_only = all(mount.get("readOnly") for container in spec["containers"] for mount in container["volumeMounts"] if mount["name"] == volume["name"])
+            require(read_only and volume["secret"].get("defaultMode") == 0o440, f"{what}: the secret {volume['secret']['secretName']} can be written, or everybody reads it")
         if "emptyDir" in volume:
             require("sizeLimit" in volume["emptyDir"], f"{what}: an emptyDir without a limit")
     for container in spec["containers"]:

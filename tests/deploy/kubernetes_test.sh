@@ -34,7 +34,7 @@ launches "a launcher with a checkpoint" " --resume $directory/shared/run/checkpo
 source "$here/kustomize.sh"
 find_kustomize || { echo "skipped: neither kubectl nor kustomize here"; exit $((failures ? 1 : 77)); }
 mkdir "$directory/rendered"
-for folder in job mpijob overlays/eight-pods-spares overlays/gpus; do
+for folder in job mpijob overlays/eight-pods-spares overlays/gpus overlays/site; do
   if ! render "$source/$folder" >"$directory/rendered/$(basename "$folder").yaml" 2>"$directory/output"; then
     ! is_too_old "$directory/output" || { echo "skipped: this kustomize is too old: $(tail -n 1 "$directory/output")"; exit $((failures ? 1 : 77)); }
     report_failure "$folder is not rendered"
@@ -45,11 +45,14 @@ expect "what is rendered" 0 "job.yaml: 6 objects" -- "${check[@]}" "$directory"/
 cat "$directory/output"
 grep -q 'FAST_PODS: "8"' "$directory/rendered/eight-pods-spares.yaml" || report_failure "the overlay's number of pods is lost"
 grep -q 'nvidia.com/gpu: 1' "$directory/rendered/gpus.yaml" || report_failure "the overlay's GPU is lost"
+grep -q 'value: /etc/fast-site/site.nkey' "$directory/rendered/site.yaml" || report_failure "the overlay's login is lost"
 # The check finds what is wrong.
 sed 's/completions: 4/completions: 3/; s/clusterIP: None/clusterIP: 10.0.0.1/' "$directory/rendered/job.yaml" >"$directory/wrong.yaml"
 expect "what is wrong" 1 "completions 3, parallelism 4, FAST_PODS 4 differ" "the Service is not headless" -- "${check[@]}" "$directory/wrong.yaml"
 sed 's/- 75$/- 76/; s/action: FailJob/action: Count/' "$directory/rendered/job.yaml" >"$directory/wrong.yaml"
 expect "statuses of pods" 1 "pods that wait for others count as failures" "wrong options are tried again" -- "${check[@]}" "$directory/wrong.yaml"
+sed 's/defaultMode: 288/defaultMode: 420/' "$directory/rendered/site.yaml" >"$directory/wrong.yaml"
+expect "a secret for everybody" 1 "the secret fast-site can be written, or everybody reads it" -- "${check[@]}" "$directory/wrong.yaml"
 for folder in job mpijob; do
   sed '/readOnlyRootFilesystem/d; s|mountPath: /tmp|mountPath: /temporary|' "$directory/rendered/$folder.yaml" >"$directory/wrong.yaml"
   [[ $folder == job ]] && who=Job || who="MPIJob Launcher"
