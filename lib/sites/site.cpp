@@ -113,6 +113,7 @@ void Site::connect() {
                                              .state_bytes = outer_->state_bytes(),
                                              .exact = is_exact(),
                                              .log = log_});
+  adoption_.emplace(options_, about_, *node_, history_, *outer_, log_);
 }
 
 /// A server may be away for a while.
@@ -155,108 +156,16 @@ void Site::require_known_neighbors() const {
           options_.name, codec::name(options_.codec), options_.topology.name(), options_.staleness);
 }
 
-/// Who has this name, and who is there?
-void Site::await_name() {
-  constexpr Seconds longest{2};
-  node_->wait([] { return false; }, Deadline(std::min(options_.silence, longest)));
-  require_new_name();
-  require_same(node_->living());
-  node_->appear();
-}
-
 void Site::take_part() {
-  await_name();
-  await_others();
-  adopt();
+  adoption_->await_name();
+  adoption_->await_others();
+  if (const auto state = adoption_->await_state()) adopt(*state);
   node_->begin(next_, rounds_);
   say(LogLevel::info, fmt::format("takes part from exchange {} on, with {} other sites", next_,
                                   node_->living().size()));
 }
 
-void Site::require_new_name() const {
-  require(!node_->living(options_.name), ErrorKind::argument,
-          "site {}: a site of this name takes part in the run already; choose another name, or end "
-          "that one",
-          options_.name);
-}
-
-void Site::require_same(const std::vector<Status>& others) const {
-  for (const Status& other : others) {
-    require(other.about == about_, ErrorKind::mismatch,
-            "site {}: the run's site {} has another model or other options: {}; this one has: {}",
-            options_.name, printable(other.site), printable(other.about), about_);
-  }
-}
-
-/// Those that train do not wait for anybody.
-void Site::await_others() {
-  const auto are_there = [&] {
-    const std::vector<Status> others = node_->living();
-    return std::ranges::any_of(others, &Status::begun) ||
-           static_cast<int>(others.size()) + 1 >= options_.expect;
-  };
-  if (!are_there())
-    say(LogLevel::info, fmt::format("waits until {} sites are there", options_.expect));
-  constexpr Seconds longest{300};
-  require(node_->wait(are_there, Deadline(longest)), ErrorKind::deadline,
-          "site {}: {} of {} sites are there after {:g} s; start the others, or expect fewer",
-          options_.name, node_->living().size() + 1, options_.expect, longest.count());
-}
-
-/// The site that is furthest: of those that train, or else, of all, the first by name. Those that
-/// do not answer are left aside.
-std::optional<Status> Site::furthest() const {
-  std::optional<Status> best;
-  for (const Status& other : node_->living()) {
-    if (other.leaving || other.about != about_ || is_stalled(other)) continue;
-    const auto rank = [](const Status& status) {
-      return std::pair(status.begun, status.begun ? status.next : 0);
-    };
-    if (!best || rank(other) > rank(*best)) best = other;
-  }
-  if (best && !best->begun && best->site > options_.name) return std::nullopt;
-  return best;
-}
-
-void Site::adopt() {
-  constexpr Seconds longest{300};
-  const Deadline deadline(longest);
-  while (const auto from = furthest()) {
-    require(!deadline.expired(), ErrorKind::deadline,
-            "site {}: after {:g} s no other site has given its weights, though {} are there",
-            options_.name, longest.count(), node_->living().size());
-    require_same(node_->living());
-    if (!from->begun) {  // it begins in a moment, or others do
-      const auto begins = [&] {
-        const auto now = furthest();
-        return !now || now->begun;
-      };
-      node_->wait(begins, Deadline(Seconds(1)));
-    } else if (adopt_from(*from)) {
-      return;
-    }
-  }
-  require(stalled_.empty(), ErrorKind::deadline,
-          "site {}: the sites that train do not answer within {:g} s; start it again later",
-          options_.name, options_.patience.count());
-}
-
-bool Site::adopt_from(const Status& from) {
-  node_->ask_for_state(from.site);
-  const auto is_over = [&] {
-    return node_->state(from.site) != nullptr || !node_->living(from.site);
-  };
-  // The other site answers between two of its steps.
-  const bool answers = node_->wait(is_over, Deadline(options_.patience));
-  const auto state = node_->state(from.site);
-  node_->forget_state(from.site);
-  if (!answers) stalled_[from.site] = {from.incarnation, from.next};
-  if (!state || !outer_->is_finite(state->bytes->data())) return false;
-  adopt_state(*state);
-  return true;
-}
-
-void Site::adopt_state(const Received& state) {
+void Site::adopt(const Received& state) {
   outer_->adopt(model_, *state.bytes);
   const auto now = node_->living(state.site);
   const std::int64_t there = now ? now->round : state.what.round;
@@ -332,7 +241,8 @@ std::set<std::string> Site::sources(const std::vector<std::string>& sites,
   return sources_of(edges_of(options_.topology, sites, options_.name, number));
 }
 
-/// Above staleness 0: what a neighbor of the next exchange, too, has published by then is there then.
+/// Above staleness 0: what a neighbor of the next exchange, too, has published by then is there
+/// then.
 void Site::read_ahead(const std::vector<std::string>& sites, std::int64_t number) {
   std::set<std::string> followed = sources(sites, number);
   followed.merge(sources(sites, number + 1));
@@ -411,27 +321,17 @@ std::int64_t Site::most_ahead() const {
 /// Takes over the weights of the site that is furthest, as a site that joins does, and its count of
 /// exchanges. The worker's own count of rounds stays. Training goes on until they are there.
 void Site::catch_up() {
-  const auto from = furthest();
+  const auto from = adoption_->furthest();
   lags_ = from && from->next > next_ + most_ahead();
-  ask_only(lags_ ? from->site : std::string());
-  if (!lags_) return;
-  const auto state = node_->state(from->site);
-  if (!state || !outer_->is_finite(state->bytes->data())) return;
+  const auto state = adoption_->ask(lags_ ? from->site : std::string());
+  if (!state) return;
   const std::int64_t made = rounds_;
-  adopt_state(*state);
+  adopt(*state);
   rounds_ = next_ * options_.every;
   ahead_ += rounds_ - made;
   coder_->restart();
   lags_ = false;
-  ask_only({});
-}
-
-/// Empty: none.
-void Site::ask_only(const std::string& site) {
-  if (asked_ == site) return;
-  if (!asked_.empty()) node_->forget_state(asked_);
-  if (!site.empty()) node_->ask_for_state(site);
-  asked_ = site;
+  adoption_->ask({});
 }
 
 /// The others begin with the state of this site, or of one that has begun before.
@@ -464,11 +364,9 @@ bool Site::note_view(const std::vector<std::string>& sites) {
 bool Site::note_site(const std::string& site) {
   const auto status = node_->living(site);
   if (!status) return false;
-  Met& met = met_[site];
   const bool was_there = std::ranges::binary_search(seen_, site);
-  const bool is_known = std::exchange(met.incarnation, status->incarnation) == status->incarnation;
+  const bool is_known = history_.meet(*status);
   if (!was_there) say(LogLevel::info, fmt::format("site {} takes part", site));
-  if (!is_known) met.ignored_below = 0;
   if (is_known && !was_there) note_return(*status);
   return !is_known || !was_there;
 }
@@ -480,7 +378,7 @@ void Site::note_return(const Status& site) {
   constexpr std::int64_t until_it_is_back = 2;
   outer_->forget_momentum();
   lags_ = lags_ || site.next > next_ + most_ahead();
-  if (is_behind(site, next_)) met_[site.site].ignored_below = site.next + until_it_is_back;
+  if (is_behind(site, next_)) history_.ignore_below(site.site, site.next + until_it_is_back);
 }
 
 /// A site that waits in its turn for this one's state gets it.
@@ -496,25 +394,19 @@ bool Site::wait(const std::function<bool()>& is_over, Seconds longest) {
   return is_done;
 }
 
-/// Alive, but it has let this site wait for all of its patience, and has made no exchange since.
-bool Site::is_stalled(const Status& site) const {
-  const auto found = stalled_.find(site.site);
-  return found != stalled_.end() && found->second == std::pair(site.incarnation, site.next);
-}
-
 /// Until `is_done` holds for each of them. Those for which it does not within the patience are not
 /// waited for again until they have made an exchange.
 void Site::await_all(const std::set<std::string>& sites,
                      const std::function<bool(const Status&)>& is_done) {
   const auto is_over = [&](const std::string& site) {
     const auto status = node_->living(site);
-    return !status || is_stalled(*status) || is_done(*status);
+    return !status || history_.is_stalled(*status) || is_done(*status);
   };
   if (wait([&] { return std::ranges::all_of(sites, is_over); }, options_.patience)) return;
   for (const std::string& site : sites) {
     const auto status = node_->living(site);
     if (!status || is_done(*status)) continue;
-    stalled_[site] = {status->incarnation, status->next};
+    history_.note_stalled(*status);
     say(LogLevel::warning, fmt::format("site {} is alive, but has not come to exchange {} within "
                                        "{:g} s; it is not waited for until it goes on",
                                        site, next_, options_.patience.count()));
@@ -555,15 +447,8 @@ bool Site::is_behind(const Status& site, std::int64_t number) const {
 
 /// What this exchange takes of a site: each publication once at most.
 std::shared_ptr<const Received> Site::latest(const std::string& site, std::int64_t number) {
-  Taken& last = taken_[site];
   const auto message = is_exact() ? node_->message(site, number) : node_->message(site, 0, true);
-  if (!message) return nullptr;
-  const bool is_new =
-      message->incarnation != last.incarnation || message->what.number > last.number;
-  if (!is_new) return nullptr;
-  if (message->what.number < met_[site].ignored_below) return nullptr;
-  last = {message->incarnation, message->what.number};
-  return message;
+  return message && history_.take(*message) ? message : nullptr;
 }
 
 /// What the rule takes of a message. Null: it cannot take it.
@@ -594,7 +479,7 @@ void Site::leave_out(const SiteEdge& edge, std::int64_t number) {
   }
   note_left_out(edge);
   const bool is_far = status && is_behind(*status, number);
-  if (std::exchange(met_[edge.site].is_far, is_far) && is_far) return;  // said before
+  if (history_.note_far(edge.site, is_far) && is_far) return;  // said before
   const std::string why =
       !status  ? "it is silent"
       : is_far ? fmt::format("it is at exchange {}; it is not waited for", status->next)
@@ -622,19 +507,9 @@ void Site::combine(const Begun& exchange) {
     const double weight = weight_for_samples(edge.weight, options_.samples, message->what.samples);
     sources.push_back({decoded->data(), weight});
     held.push_back(std::move(decoded));
-    note_read(*message);
+    history_.note_read(*message, rounds_ - message->what.round);
   }
   outer_->combine(model_, exchange.number, sources, exchange.sites);
-}
-
-void Site::note_read(const Received& message) {
-  const std::int64_t age = rounds_ - message.what.round;
-  ++ages_[age];
-  ++stats_.reads;
-  Met& other = met_[message.site];
-  ++other.reads;
-  other.exchange = message.what.number;
-  other.age = age;
 }
 
 // The end.
@@ -664,6 +539,7 @@ void Site::finish() {
 void Site::abandon() noexcept {
   if (!node_) return;
   final_ = stats();
+  adoption_.reset();
   node_.reset();
 }
 
@@ -673,21 +549,11 @@ SiteStats Site::stats() const {
   if (!node_) return result;
   result.bytes_sent = node_->bytes_sent();
   result.bytes_received = node_->bytes_received();
-  result.median_age = median_age();
-  for (const auto& [name, other] : met_) {
-    const double seen_s = node_->silent_s(name).value_or(0);
-    result.others.push_back({name, seen_s, other.reads, other.exchange, other.age});
-  }
+  result.reads = history_.reads();
+  result.median_age = history_.median_age();
+  result.others = history_.others();
+  for (OtherSite& other : result.others) other.seen_s = node_->silent_s(other.name).value_or(0);
   return result;
-}
-
-double Site::median_age() const {
-  std::int64_t before = 0;
-  for (const auto& [age, count] : ages_) {
-    before += count;
-    if (2 * before >= stats_.reads) return static_cast<double>(age);
-  }
-  return 0;
 }
 
 }  // namespace fast::sites

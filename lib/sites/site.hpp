@@ -13,9 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "sites/adoption.hpp"
 #include "sites/message_coder.hpp"
 #include "sites/node.hpp"
 #include "sites/outer_step.hpp"
+#include "sites/site_history.hpp"
 #include "sites/site_weights.hpp"
 
 namespace fast::sites {
@@ -54,10 +56,6 @@ class Site {
   std::int64_t exchanges() const { return stats_.exchanges; }
 
  private:
-  struct Taken {
-    std::uint64_t incarnation = 0;
-    std::int64_t number = -1;
-  };
   /// An exchange that has begun.
   struct Begun {
     std::int64_t number;
@@ -71,14 +69,8 @@ class Site {
   void prepare(const ParameterLayout& layout, const LogSink& log);
   void connect();
   void connect_patiently();
-  void await_name();
   void take_part();
-  void require_new_name() const;
-  void require_same(const std::vector<Status>& others) const;
-  void await_others();
-  std::optional<Status> furthest() const;
-  void adopt();
-  bool adopt_from(const Status& from);
+  void adopt(const Received& state);
   void publish(Content content, std::int64_t number,
                const std::shared_ptr<const AlignedBuffer>& bytes, std::int64_t base = -1);
   std::vector<std::string> view(std::int64_t number) const;
@@ -96,10 +88,7 @@ class Site {
   std::int64_t most_ahead() const;
   bool is_behind(const Status& site, std::int64_t number) const;
   void catch_up();
-  void ask_only(const std::string& site);
-  void adopt_state(const Received& state);
   bool wait(const std::function<bool()>& is_over, Seconds longest);
-  bool is_stalled(const Status& site) const;
   void await_all(const std::set<std::string>& sites,
                  const std::function<bool(const Status&)>& is_done);
   void await_readers(std::int64_t number);
@@ -110,8 +99,6 @@ class Site {
   void note_left_out(const SiteEdge& edge);
   void leave_out(const SiteEdge& edge, std::int64_t number);
   void combine(const Begun& exchange);
-  void note_read(const Received& message);
-  double median_age() const;
 
   const SiteOptions options_;
   const MakeBus make_bus_;
@@ -120,30 +107,20 @@ class Site {
   std::unique_ptr<OuterStep> outer_;
   std::unique_ptr<MessageCoder> coder_;
   std::unique_ptr<Node> node_;
+  SiteHistory history_;
+  std::optional<Adoption> adoption_;
   std::int64_t next_ = 0, rounds_ = 0;
   std::int64_t ahead_ = 0;  ///< rounds that this site has taken over from others while it trained
   std::optional<Begun> begun_;
   std::int64_t whole_until_ = -1;  ///< messages of these exchanges are whole
   bool lags_ = false;  ///< other sites are so far ahead that this one takes over their weights
-  std::string asked_;  ///< the site that gives them
   std::string about_;  ///< equal in all sites of the run
   std::string view_;   ///< hash of the sites of the latest exchange
   std::vector<std::string> seen_;  ///< these sites
   std::vector<std::string> read_;  ///< above staleness 0: of these sites, messages are read
-  struct Met {
-    std::uint64_t incarnation = 0;
-    std::int64_t reads = 0, exchange = -1, age = 0;  ///< as those of OtherSite
-    std::int64_t ignored_below = 0;  ///< numbers of messages that are old: it was apart
-    bool is_far = false;             ///< it was left out the last time as it is too far behind
-  };
-  std::map<std::string, Met> met_;  ///< all that were seen
-  /// Those that were waited for in vain: their incarnation and next exchange.
-  std::map<std::string, std::pair<std::uint64_t, std::int64_t>> stalled_;
-  std::map<std::string, Taken> taken_;
   /// Of the latest exchanges at staleness 0: who reads this site's message.
   std::map<std::int64_t, std::set<std::string>> readers_;
   SiteStats stats_;
-  std::map<std::int64_t, std::int64_t> ages_;  ///< how often, by age
   std::optional<SiteStats> final_;
 };
 

@@ -1,0 +1,111 @@
+#include "sites/adoption.hpp"
+
+#include <fast/core/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/message.hpp"
+
+namespace fast::sites {
+namespace {
+constexpr Seconds longest_start{300};
+}
+
+void Adoption::await_name() {
+  constexpr Seconds longest{2};
+  node_.wait([] { return false; }, Deadline(std::min(options_.silence, longest)));
+  require(!node_.living(options_.name), ErrorKind::argument,
+          "site {}: a site of this name takes part in the run already; choose another name, or end "
+          "that one",
+          options_.name);
+  require_same(node_.living());
+  node_.appear();
+}
+
+void Adoption::require_same(const std::vector<Status>& others) const {
+  for (const Status& other : others) {
+    require(other.about == about_, ErrorKind::mismatch,
+            "site {}: the run's site {} has another model or other options: {}; this one has: {}",
+            options_.name, printable(other.site), printable(other.about), about_);
+  }
+}
+
+void Adoption::await_others() {
+  const auto are_there = [&] {
+    const std::vector<Status> others = node_.living();
+    return std::ranges::any_of(others, &Status::begun) ||
+           static_cast<int>(others.size()) + 1 >= options_.expect;
+  };
+  if (!are_there() && log_)
+    log_(LogLevel::info,
+         fmt::format("site {}: waits until {} sites are there", options_.name, options_.expect));
+  require(node_.wait(are_there, Deadline(longest_start)), ErrorKind::deadline,
+          "site {}: {} of {} sites are there after {:g} s; start the others, or expect fewer",
+          options_.name, node_.living().size() + 1, options_.expect, longest_start.count());
+}
+
+std::optional<Status> Adoption::furthest() const {
+  std::optional<Status> best;
+  for (const Status& other : node_.living()) {
+    if (other.leaving || other.about != about_ || history_.is_stalled(other)) continue;
+    const auto rank = [](const Status& status) {
+      return std::pair(status.begun, status.begun ? status.next : 0);
+    };
+    if (!best || rank(other) > rank(*best)) best = other;
+  }
+  if (best && !best->begun && best->site > options_.name) return std::nullopt;
+  return best;
+}
+
+std::shared_ptr<const Received> Adoption::await_state() {
+  const Deadline deadline(longest_start);
+  while (const auto from = furthest()) {
+    require(!deadline.expired(), ErrorKind::deadline,
+            "site {}: after {:g} s no other site has given its weights, though {} are there",
+            options_.name, longest_start.count(), node_.living().size());
+    require_same(node_.living());
+    if (!from->begun) {  // it begins in a moment, or others do
+      const auto begins = [&] {
+        const auto now = furthest();
+        return !now || now->begun;
+      };
+      node_.wait(begins, Deadline(Seconds(1)));
+    } else if (auto state = state_of(*from)) {
+      return state;
+    }
+  }
+  require(!history_.has_stalled(), ErrorKind::deadline,
+          "site {}: the sites that train do not answer within {:g} s; start it again later",
+          options_.name, options_.patience.count());
+  return nullptr;
+}
+
+std::shared_ptr<const Received> Adoption::state_of(const Status& from) {
+  node_.ask_for_state(from.site);
+  const auto is_over = [&] {
+    return node_.state(from.site) != nullptr || !node_.living(from.site);
+  };
+  // The other site answers between two of its steps.
+  const bool answers = node_.wait(is_over, Deadline(options_.patience));
+  auto state = node_.state(from.site);
+  node_.forget_state(from.site);
+  if (!answers) history_.note_stalled(from);
+  return usable(std::move(state));
+}
+
+std::shared_ptr<const Received> Adoption::ask(const std::string& site) {
+  if (asked_ != site) {
+    if (!asked_.empty()) node_.forget_state(asked_);
+    if (!site.empty()) node_.ask_for_state(site);
+    asked_ = site;
+  }
+  return site.empty() ? nullptr : usable(node_.state(site));
+}
+
+std::shared_ptr<const Received> Adoption::usable(std::shared_ptr<const Received> state) const {
+  if (state && !outer_.is_finite(state->bytes->data())) return nullptr;
+  return state;
+}
+
+}  // namespace fast::sites
