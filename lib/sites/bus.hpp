@@ -20,6 +20,9 @@ class Bus {
   virtual ~Bus() = default;
   /// Does not wait for anybody. The message is lost while there is no connection.
   virtual void send(const std::string& subject, const std::string& text) = 0;
+  /// Asks whether anybody listens to `subject`, by a message without text. If nobody does, one
+  /// without text comes to `reply`, to which this bus listens.
+  virtual void probe(const std::string& subject, const std::string& reply) = 0;
   /// `subject` may have the wildcard "*".
   virtual void listen(const std::string& subject, Handler handler) = 0;
   /// Throws Error(resource) when the server will not take this program back.

@@ -39,6 +39,12 @@ class NatsBus final : public Bus {
                            static_cast<int>(text.size()));
   }
 
+  /// A server answers by itself where nobody has subscribed ("no responders").
+  void probe(const std::string& subject, const std::string& reply) override {
+    if (!connection_.is_up()) return;
+    natsConnection_PublishRequest(connection_.handle(), subject.c_str(), reply.c_str(), nullptr, 0);
+  }
+
   void listen(const std::string& subject, Handler handler) override {
     Subscription& made = subscriptions_.emplace_back();
     made.handler = std::move(handler);

@@ -13,6 +13,8 @@ namespace fast::sites {
 namespace {
 
 constexpr Seconds between_beats{0.2}, between_asks{1};
+/// A site that has said nothing for so long may have died. A loaded site is late by less.
+constexpr Seconds overdue{0.35};
 /// A state that nobody has asked for so long is not held any more.
 constexpr Seconds state_lives{30};
 constexpr std::size_t held_messages = 2, held_while_read = 2, remembered_refusals = 8;
@@ -71,6 +73,8 @@ std::string Node::subject(std::string_view verb, const std::string& site) const 
 
 void Node::send(const Outgoing& out) {
   for (const Outgoing::Letter& letter : out.letters) bus_->send(letter.subject, letter.text);
+  for (const std::string& site : out.probed)
+    bus_->probe(subject("get", site), subject("data", site) + "." + own_.site);
   for (const std::string& warning : out.warnings)
     if (options_.log) options_.log(LogLevel::warning, warning);
 }
@@ -260,6 +264,9 @@ bool Node::tick() {
       }
       forget_old(now);
       ask_for_states(out, now);
+      if (appeared_)
+        for (const Status* site : table_.living(now))
+          if (is_overdue(site->site, now)) out.probed.push_back(site->site);
       if (reads()) read_on(out, now);
       changed_.notify_all();  // somebody may be silent for too long now
     }
@@ -267,6 +274,10 @@ bool Node::tick() {
   } catch (const std::exception&) {  // no memory; the next beat comes soon
   }
   return false;
+}
+
+bool Node::is_overdue(const std::string& site, Clock::time_point now) const {
+  return table_.silent_s(site, now).value_or(0) > overdue.count();
 }
 
 void Node::ask_for_states(Outgoing& out, Clock::time_point now) {
@@ -417,7 +428,20 @@ void Node::ask(Outgoing& out, const std::string& site, Fetch& fetch, std::size_t
   }
 }
 
+/// The answer to a probe: no process listens in that site's name. Its server knows as soon as the
+/// connection has ended. It may have spoken since.
+void Node::hear_nobody(std::string_view on) {
+  on.remove_prefix(own_.run.size() + std::string_view(".data.").size());
+  on.remove_suffix(own_.site.size() + 1);
+  const std::string site(on);
+  const std::lock_guard lock(mutex_);
+  if (!is_overdue(site, Clock::now())) return;
+  table_.lose(site);
+  changed_.notify_all();
+}
+
 void Node::hear_chunk(std::string_view on, std::string_view text) {
+  if (text.empty()) return hear_nobody(on);
   const auto chunk = decode_chunk(text);
   if (!chunk || on != subject("data", chunk->site) + "." + own_.site) return;
   Outgoing out;

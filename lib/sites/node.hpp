@@ -120,6 +120,7 @@ class Node {
       std::string subject, text;
     };
     std::vector<Letter> letters;
+    std::vector<std::string> probed;  ///< sites
     std::vector<std::string> warnings;
   };
 
@@ -127,6 +128,7 @@ class Node {
   void hear_status(std::string_view on, std::string_view text);
   void hear_request(std::string_view text);
   void hear_chunk(std::string_view on, std::string_view text);
+  void hear_nobody(std::string_view on);
   void hear_wish(std::string_view text);
   bool tick();
   void keep(const std::string& site, const Fetch& fetch);
@@ -143,6 +145,7 @@ class Node {
   void ask(Outgoing& out, const std::string& site, Fetch& fetch, std::size_t most,
            Clock::time_point now);
   void ask_for_states(Outgoing& out, Clock::time_point now);
+  bool is_overdue(const std::string& site, Clock::time_point now) const;
   void drop_replaced(Content content, Clock::time_point now);
   void forget_old(Clock::time_point now);
   // With the lock open.

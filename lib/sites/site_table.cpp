@@ -31,10 +31,17 @@ bool SiteTable::hear(const Status& status, Clock::time_point now) {
   entry.gaps = is_there(entry, now) ? entry.gaps + 1 : 0;
   entry.status = status;
   entry.heard = now;
+  entry.lost = false;
   return true;
 }
 
+void SiteTable::lose(const std::string& site) {
+  const auto found = entries_.find(site);
+  if (found != entries_.end()) found->second.lost = true;
+}
+
 bool SiteTable::is_there(const Entry& entry, Clock::time_point now) const {
+  if (entry.lost) return false;
   const Seconds silent = now - entry.heard;
   if (silent < silence_ / 2) return true;
   const bool is_regular = entry.gaps >= known_gaps && 3 * entry.longest_gap <= silence_ / 2;

@@ -22,6 +22,8 @@ class SiteTable {
 
   /// Takes what a site says. False if the table has heard of a later instance of that site.
   bool hear(const Status& status, Clock::time_point now);
+  /// The site's process is gone. The site is not there until it says something.
+  void lose(const std::string& site);
   /// The site as it was heard of last, if it is there. It may be leaving.
   const Status* living(const std::string& site, Clock::time_point now) const;
   /// All others that are there, by their names. Some may be leaving.
@@ -39,6 +41,7 @@ class SiteTable {
     Clock::time_point heard;
     Seconds longest_gap{0};  ///< of late
     int gaps = 0;
+    bool lost = false;
   };
   void note(const std::string& site, std::uint64_t incarnation);
   bool is_there(const Entry& entry, Clock::time_point now) const;

@@ -47,6 +47,14 @@ class MemoryHub {
     queue_.push({Clock::now() + delay, number_++, subject, text});
     changed_.notify_all();
   }
+  /// As a message that is not lost. A site that is cut off still counts as a listener.
+  void probe(const std::string& from, const std::string& subject, const std::string& reply) {
+    const std::lock_guard lock(mutex_);
+    const auto hears = [&](const auto& listener) { return matches(listener->subject, subject); };
+    if (cut_.contains(from) || std::ranges::any_of(listeners_, hears)) return;
+    queue_.push({Clock::now(), number_++, reply, {}});
+    changed_.notify_all();
+  }
   void listen(const void* bus, const std::string& site, const std::string& subject,
               sites::Bus::Handler handler) {
     const std::lock_guard lock(mutex_);
@@ -153,6 +161,9 @@ class MemoryBus final : public sites::Bus {
   void end() override { hub_->forget(this); }
   void send(const std::string& subject, const std::string& text) override {
     hub_->send(site_, subject, text);
+  }
+  void probe(const std::string& subject, const std::string& reply) override {
+    hub_->probe(site_, subject, reply);
   }
   void listen(const std::string& subject, Handler handler) override {
     hub_->listen(this, site_, subject, std::move(handler));

@@ -83,6 +83,9 @@ class WatchedBus final : public sites::Bus {
   void send(const std::string& subject, const std::string& text) override {
     if (on_send_(subject)) bus_->send(subject, text);
   }
+  void probe(const std::string& subject, const std::string& reply) override {
+    bus_->probe(subject, reply);
+  }
   void listen(const std::string& subject, Handler handler) override {
     bus_->listen(subject, std::move(handler));
   }

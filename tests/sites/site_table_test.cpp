@@ -51,6 +51,18 @@ TEST_CASE("a site that speaks regularly is left out after half of the silence") 
   CHECK((is_there_after(1999) && !is_there_after(2000)));
 }
 
+TEST_CASE("a site whose process is gone is not there until it speaks again") {
+  SiteTable table("own", Seconds(2));
+  const auto now = Clock::now();
+  table.lose("a");  // it was never heard of
+  CHECK(table.hear(from("a", 1), now));
+  table.lose("a");
+  CHECK(table.living("a", now) == nullptr);
+  CHECK(table.living(now).empty());
+  CHECK(table.hear(from("a", 1), now));
+  CHECK(table.living("a", now) != nullptr);
+}
+
 TEST_CASE("an instance that a later one has replaced is not heard any more") {
   SiteTable table("own", Seconds(2));
   const auto now = Clock::now();

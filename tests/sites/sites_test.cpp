@@ -327,14 +327,27 @@ TEST_CASE("sites that never wait take each publication once, and agree") {
   CHECK(std::abs(ends[1] - ends[2]) < 0.2);
 }
 
-TEST_CASE("a site that dies holds the others for no longer than its silence") {
+TEST_CASE(
+    "a site that is lost holds the others for no longer than its silence, or less if it died") {
+  const bool dies = GENERATE(false, true);
+  CAPTURE(dies);
   const auto hub = std::make_shared<MemoryHub>();
   std::vector<sites::SiteStats> stats(3);
+  std::latch others(2);
   run_sites(3, [&](int me) {
-    Still still(hub, options_of(me, 3), 1);
+    sites::SiteOptions options = options_of(me, 3);
+    if (dies) options.silence = Seconds(25);
+    Still still(hub, options, 1);
     still.idle(2 * steps_between);
-    if (me == 1) return still.site->abandon();
+    if (me == 1) {
+      if (!dies) hub->cut("b");
+      const Deadline longest(Seconds(60));
+      while (!dies && !others.try_wait() && !longest.expired())
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      return still.site->abandon();
+    }
     still.idle(8 * steps_between);
+    others.count_down();
     still.worker.finish();
     stats[static_cast<std::size_t>(me)] = sites::stats_of(*still.site);
     expect(still.x[0] == 1, "still.x[0] == 1");
