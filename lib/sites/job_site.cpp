@@ -25,7 +25,7 @@ std::int64_t JobSite::begin(const Group& group, const ParameterLayout& layout, c
   if (group.size() == 1) return begin_as_gateway(layout);
   ranks_ = make_ranks(group, layout, longest_);
   const std::int64_t rounds = ranks_->meet(Given::own, Take::weights, begin_as_gateway);
-  begin_legacies();
+  begin_handovers();
   return rounds;
 }
 
@@ -37,11 +37,11 @@ Site& JobSite::gateway() const {
   return *site_;
 }
 
-void JobSite::begin_legacies() {
+void JobSite::begin_handovers() {
   const auto size = [&](const ParameterLayout&) {
-    return static_cast<std::int64_t>(gateway().legacy()->size_bytes());
+    return static_cast<std::int64_t>(gateway().handover()->size_bytes());
   };
-  ranks_->open_legacy(static_cast<std::size_t>(ranks_->meet(Given::own, Take::nothing, size)));
+  ranks_->open_handover(static_cast<std::size_t>(ranks_->meet(Given::own, Take::nothing, size)));
   ranks_->meet(Given::own, Take::nothing, [&](const ParameterLayout&) {
     leave();
     return 0;
@@ -49,8 +49,8 @@ void JobSite::begin_legacies() {
 }
 
 void JobSite::leave() {
-  const auto legacy = gateway().legacy();
-  ranks_->leave_legacy({legacy->data(), legacy->size_bytes()});
+  const auto handover = gateway().handover();
+  ranks_->leave_handover({handover->data(), handover->size_bytes()});
 }
 
 void JobSite::end_step(std::int64_t rounds) {
@@ -69,7 +69,7 @@ void JobSite::end_step(std::int64_t rounds) {
 /// The gateway's site turns the mean into the site's next weights, if an exchange is due.
 void JobSite::lead(std::int64_t rounds) {
   if (!std::exchange(is_gateway_, true))
-    site_->succeed(ranks_->weights(), log_, ranks_->legacy(), rounds, ahead_);
+    site_->succeed(ranks_->weights(), log_, ranks_->handover(), rounds, ahead_);
   site_->end_step(rounds);
 }
 

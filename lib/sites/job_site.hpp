@@ -41,7 +41,7 @@ class JobSite final : public SiteExchange {
 
  private:
   bool is_alone() const { return ranks_ == nullptr; }
-  void begin_legacies();
+  void begin_handovers();
   Site& gateway() const;
   void lead(std::int64_t rounds);
   void leave();

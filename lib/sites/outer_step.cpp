@@ -123,18 +123,18 @@ void OuterStep::adopt(const ParameterLayout& model, const AlignedBuffer& state) 
   put_back(model);
 }
 
-std::shared_ptr<const AlignedBuffer> OuterStep::legacy() const {
+std::shared_ptr<const AlignedBuffer> OuterStep::handover() const {
   const auto parts = memory_parts();
-  auto legacy = std::make_shared<AlignedBuffer>(total(parts));
-  write(parts, legacy->data());
-  return legacy;
+  auto handover = std::make_shared<AlignedBuffer>(total(parts));
+  write(parts, handover->data());
+  return handover;
 }
 
-void OuterStep::take(std::span<const std::byte> legacy) {
+void OuterStep::take(std::span<const std::byte> handover) {
   const auto parts = memory_parts();
-  require(legacy.size() >= total(parts), ErrorKind::internal,
-          "sites: a memory of {} bytes, not of {}", legacy.size(), total(parts));
-  read(parts, legacy);
+  require(handover.size() >= total(parts), ErrorKind::internal,
+          "sites: a memory of {} bytes, not of {}", handover.size(), total(parts));
+  read(parts, handover);
 }
 
 /// Its first vector is φ, from which the steps began.

@@ -54,8 +54,8 @@ class OuterStep {
   /// Takes over what another site's state() has returned.
   void adopt(const ParameterLayout& model, const AlignedBuffer& state);
   /// The rule's memory as bytes, which take() takes over.
-  std::shared_ptr<const AlignedBuffer> legacy() const;
-  void take(std::span<const std::byte> legacy);
+  std::shared_ptr<const AlignedBuffer> handover() const;
+  void take(std::span<const std::byte> handover);
 
   /// The rule's memory, for checkpoints.
   std::vector<TensorView> memory() const;

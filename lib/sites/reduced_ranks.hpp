@@ -18,9 +18,9 @@ class ReducedRanks final : public SiteRanks {
   std::int64_t meet(Given given, Take take, const Lead& lead) override;
   bool leads() const override { return group_.rank() == 0; }
   ParameterLayout weights() override { return of_mean_; }
-  void open_legacy(std::size_t) override {}
-  void leave_legacy(std::span<const std::byte>) override {}
-  std::span<const std::byte> legacy() const override { return {}; }
+  void open_handover(std::size_t) override {}
+  void leave_handover(std::span<const std::byte>) override {}
+  std::span<const std::byte> handover() const override { return {}; }
   void rebind(const ParameterLayout& model) override { model_ = model; }
 
  private:

@@ -182,21 +182,21 @@ ParameterLayout SharedRanks::weights() {
 }
 
 /// What a meeting leaves counts when it has ended: the next one writes to the other place.
-std::span<std::byte> SharedRanks::legacy_of(std::int64_t meeting) const {
-  return {legacies_->parts[static_cast<std::size_t>(meeting % 2)], legacies_->part_bytes};
+std::span<std::byte> SharedRanks::handover_of(std::int64_t meeting) const {
+  return {handovers_->parts[static_cast<std::size_t>(meeting % 2)], handovers_->part_bytes};
 }
 
-void SharedRanks::open_legacy(std::size_t bytes) {
-  if (ranks() > 1) legacies_ = place_.allocate(bytes);
+void SharedRanks::open_handover(std::size_t bytes) {
+  if (ranks() > 1) handovers_ = place_.allocate(bytes);
 }
 
-void SharedRanks::leave_legacy(std::span<const std::byte> bytes) {
-  if (legacies_) std::ranges::copy(bytes, legacy_of(meeting_).begin());
+void SharedRanks::leave_handover(std::span<const std::byte> bytes) {
+  if (handovers_) std::ranges::copy(bytes, handover_of(meeting_).begin());
 }
 
-std::span<const std::byte> SharedRanks::legacy() const {
-  if (!legacies_) return {};
-  return legacy_of(ended_);
+std::span<const std::byte> SharedRanks::handover() const {
+  if (!handovers_) return {};
+  return handover_of(ended_);
 }
 
 }  // namespace fast::sites

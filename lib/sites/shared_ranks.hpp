@@ -24,7 +24,7 @@ class SharedRanks final : public SiteRanks {
     int rank = 0;
     Region region;               ///< a part of part_bytes() for each rank
     exchange::ExitReports ends;  ///< of those that are lost
-    /// Collective. Makes another region, for legacies.
+    /// Collective. Makes another region, for handovers.
     std::function<Region(std::size_t bytes)> allocate;
   };
   static std::size_t part_bytes(const ParameterLayout& model);
@@ -34,9 +34,9 @@ class SharedRanks final : public SiteRanks {
   std::int64_t meet(Given given, Take take, const Lead& lead) override;
   bool leads() const override { return first_living() == place_.rank; }
   ParameterLayout weights() override;
-  void open_legacy(std::size_t bytes) override;
-  void leave_legacy(std::span<const std::byte> bytes) override;
-  std::span<const std::byte> legacy() const override;
+  void open_handover(std::size_t bytes) override;
+  void leave_handover(std::span<const std::byte> bytes) override;
+  std::span<const std::byte> handover() const override;
   void rebind(const ParameterLayout& model) override { model_ = model; }
 
  private:
@@ -54,7 +54,7 @@ class SharedRanks final : public SiteRanks {
   Record& record(int rank) const;
   std::byte* brought(int rank) const;
   std::byte* result(int rank) const;
-  std::span<std::byte> legacy_of(std::int64_t meeting) const;
+  std::span<std::byte> handover_of(std::int64_t meeting) const;
   int first_living() const;
   std::vector<int> gone() const;
   template <class IsOver>
@@ -72,10 +72,10 @@ class SharedRanks final : public SiteRanks {
   ParameterLayout model_, layout_;  ///< of the model's own memory, and packed
   Seconds longest_;
   std::int64_t meeting_ = 0;
-  std::int64_t ended_ = 0;          ///< the latest meeting that has ended here
-  int leader_ = 0;                  ///< of that one
-  AlignedBuffer weights_;           ///< of the leading rank: what it acts on
-  std::optional<Region> legacies_;  ///< those of even meetings, and those of odd ones
+  std::int64_t ended_ = 0;           ///< the latest meeting that has ended here
+  int leader_ = 0;                   ///< of that one
+  AlignedBuffer weights_;            ///< of the leading rank: what it acts on
+  std::optional<Region> handovers_;  ///< those of even meetings, and those of odd ones
 };
 
 }  // namespace fast::sites

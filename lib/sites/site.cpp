@@ -131,9 +131,9 @@ void Site::connect_patiently() {
 }
 
 void Site::succeed(const ParameterLayout& layout, const LogSink& log,
-                   std::span<const std::byte> legacy, std::int64_t rounds, std::int64_t ahead) {
+                   std::span<const std::byte> handover, std::int64_t rounds, std::int64_t ahead) {
   prepare(layout, log);
-  outer_->take(legacy);
+  outer_->take(handover);
   connect_patiently();
   // The launcher has told that the rank is lost. Others may still hear of it for a moment.
   node_->wait([] { return false; }, Deadline(Seconds(1)));

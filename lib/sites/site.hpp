@@ -37,11 +37,11 @@ class Site {
   // As those of SiteExchange, which a JobSite calls.
   std::int64_t begin(const ParameterLayout& layout, const LogSink& log);
   /// In place of begin(): goes on for a rank of this job that is lost, after steps that make so
-  /// many rounds. `legacy` and `ahead` are what legacy() and ahead() were there. Does not change
-  /// the model.
-  void succeed(const ParameterLayout& layout, const LogSink& log, std::span<const std::byte> legacy,
-               std::int64_t rounds, std::int64_t ahead);
-  std::shared_ptr<const AlignedBuffer> legacy() const { return outer_->legacy(); }
+  /// many rounds. `handover` and `ahead` are what handover() and ahead() were there. Does not
+  /// change the model.
+  void succeed(const ParameterLayout& layout, const LogSink& log,
+               std::span<const std::byte> handover, std::int64_t rounds, std::int64_t ahead);
+  std::shared_ptr<const AlignedBuffer> handover() const { return outer_->handover(); }
   std::int64_t ahead() const { return ahead_; }
   void rebind(const ParameterLayout& layout) { model_ = layout; }
   void restored(std::int64_t rounds, const std::vector<TensorView>& saved);

@@ -38,10 +38,10 @@ class SiteRanks {
   virtual ParameterLayout weights() = 0;
   /// The leading rank keeps this for the one that leads after it. Collective; as many bytes each
   /// time.
-  virtual void open_legacy(std::size_t bytes) = 0;
-  virtual void leave_legacy(std::span<const std::byte> bytes) = 0;
+  virtual void open_handover(std::size_t bytes) = 0;
+  virtual void leave_handover(std::span<const std::byte> bytes) = 0;
   /// What a rank that led before has left. Empty: this is the first one, or nothing is kept.
-  virtual std::span<const std::byte> legacy() const = 0;
+  virtual std::span<const std::byte> handover() const = 0;
   /// The model has moved in memory.
   virtual void rebind(const ParameterLayout& model) = 0;
 };

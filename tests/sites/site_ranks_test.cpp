@@ -63,8 +63,8 @@ class Host {
                        {ended, failed},
                        [this](std::size_t bytes) {
                          const std::lock_guard lock(mutex_);
-                         if (legacies_.parts.empty()) legacies_ = region(bytes);
-                         return legacies_;
+                         if (handovers_.parts.empty()) handovers_ = region(bytes);
+                         return handovers_;
                        }},
                       model(), Seconds(20));
     return ranks;
@@ -98,7 +98,7 @@ class Host {
   int ranks_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<AlignedBuffer>> kept_;
-  Region memory_, legacies_;
+  Region memory_, handovers_;
   std::vector<int> lost_, failed_;
 };
 
@@ -117,9 +117,9 @@ std::span<const std::byte> bytes_of(const int& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-int left_in(std::span<const std::byte> legacy) {
+int left_in(std::span<const std::byte> handover) {
   int value = 0;
-  std::memcpy(&value, legacy.data(), sizeof value);
+  std::memcpy(&value, handover.data(), sizeof value);
   return value;
 }
 
@@ -202,18 +202,18 @@ TEST_CASE("ranks that are lost before a meeting, in it or after it leave it to t
     Model model(rank);
     SharedRanks ranks = host.of(rank);
     ranks.rebind(model.layout());
-    ranks.open_legacy(sizeof(int));
+    ranks.open_handover(sizeof(int));
     ranks.meet(Given::own, Take::nothing, [&](const ParameterLayout&) {
-      ranks.leave_legacy(bytes_of(41));
+      ranks.leave_handover(bytes_of(41));
       return 0;
     });
-    expect(left_in(ranks.legacy()) == 41, "the first legacy");
+    expect(left_in(ranks.handover()) == 41, "the first handover");
     const auto second = [&] {
       return ranks.meet(Given::mean, Take::change, [&](const ParameterLayout& weights) {
         add(weights, 1);
-        const int before = left_in(ranks.legacy());
+        const int before = left_in(ranks.handover());
         expect(before == 41, "what has not ended leaves nothing");
-        ranks.leave_legacy(bytes_of(42 + rank));
+        ranks.leave_handover(bytes_of(42 + rank));
         if (rank == 0 && when == When::acting) {
           host.lose(0);
           released.wait();
@@ -232,7 +232,7 @@ TEST_CASE("ranks that are lost before a meeting, in it or after it leave it to t
     }
     const int leader = when == When::absent || when == When::acting ? 1 : 0;
     expect(led[static_cast<std::size_t>(rank)] == leader, "the lowest that lives leads");
-    expect(left_in(ranks.legacy()) == 42 + leader, "its legacy counts");
+    expect(left_in(ranks.handover()) == 42 + leader, "its handover counts");
     // Rank 0 has brought its weights before it was lost in its act.
     const double mean = when == When::absent ? 2 : 1.5;
     if (when != When::come) expect(model.is(rank + 1, 10 * mean + 1), "the change");
