@@ -101,10 +101,10 @@ fast_status fast_group_give_up(const fast_group* group);
 /* Settings by name, all with defaults. docs/reference/fast-train.md describes the options of
  * fast-train; a setting has the same name, with _ for -. 0 and 1 stand for false and true. A name
  * or value that is not known is refused when the options are used; the error lists the names. A
- * worker takes the settings of the rule, the messages, the mixing weights and failures. Here alone:
- * algorithm.KEY (an option of the rule), initial (broadcast or as_is), must_agree (text that is
- * equal on all workers), log (1: to standard error). fast_train takes data, learning rate (0.05),
- * progress (0), output and checkpoints besides. */
+ * worker takes the settings of the rule, the messages, the mixing weights, failures and sites. Here
+ * alone: algorithm.KEY and site_algorithm.KEY (options of the rules), initial (broadcast or as_is),
+ * must_agree (text that is equal on all workers), log (1: to standard error). fast_train takes
+ * data, learning rate (0.05), progress (0), output and checkpoints besides. */
 fast_status fast_options_create(fast_options** options);
 fast_status fast_options_set(fast_options* options, const char* name, const char* value);
 void fast_options_free(fast_options* options);

@@ -5,6 +5,7 @@
 #include "core/message.hpp"
 #include "core/registry.hpp"
 #include "data/options/rows.hpp"
+#include "sites/site_choice.hpp"
 #include "train/options/rows.hpp"
 #include "worker/worker_options.hpp"
 
@@ -13,7 +14,13 @@ namespace {
 
 using options::OptionTable;
 
-constexpr std::string_view rule_option = "algorithm.";
+constexpr std::string_view rule_option = "algorithm.", site_rule_option = "site_algorithm.";
+
+/// What the rows of a worker's options write to.
+struct Choices {
+  RuleChoice rule;
+  sites::SiteChoice site;
+};
 
 options::Value<LogSink> log_to() {
   options::Value<bool> flag = options::flag();
@@ -29,9 +36,10 @@ options::Value<LogSink> log_to() {
           .format = [](const LogSink& from) { return from ? "1" : "0"; }};
 }
 
-void add_worker_rows(OptionTable& table, WorkerOptions& worker, RuleChoice& rule) {
-  add_rows(table, rule);
+void add_worker_rows(OptionTable& table, WorkerOptions& worker, Choices& choices) {
+  add_rows(table, choices.rule);
   add_rows(table, worker);
+  sites::add_rows(table, choices.site);
   table.add("log", worker.log, log_to(), "1: messages of the library go to standard error");
 }
 
@@ -63,19 +71,19 @@ void set(OptionTable& table, const std::string& name, const std::string& value) 
   table.set(*row, {value}, "option " + name);
 }
 
-/// "algorithm.KEY" is an option of the rule.
+/// "algorithm.KEY" and "site_algorithm.KEY" are options of the rules.
 void apply(const fast_options* options, OptionTable& table, WorkerOptions& worker,
-           RuleChoice& rule) {
+           Choices& choices) {
   static const std::map<std::string, std::string> none;
-  const auto& values = options == nullptr ? none : options->values;
-  for (const auto& [name, value] : values) {
-    if (!name.starts_with(rule_option)) set(table, name, value);
+  for (const auto& [name, value] : options == nullptr ? none : options->values) {
+    if (name.starts_with(rule_option))
+      choices.rule.options.push_back(name.substr(rule_option.size()) + "=" + value);
+    else if (name.starts_with(site_rule_option))
+      choices.site.algorithm_options.push_back(name.substr(site_rule_option.size()) + "=" + value);
+    else
+      set(table, name, value);
   }
-  for (const auto& [name, value] : values) {
-    if (!name.starts_with(rule_option)) continue;
-    rule.options.push_back(name.substr(rule_option.size()) + "=" + value);
-  }
-  worker.algorithm = rule.rule();
+  worker.algorithm = choices.rule.rule();
   if (options != nullptr) worker.observer = all_of(options->observers);
 }
 
@@ -85,10 +93,12 @@ void log_to_stderr(LogLevel, std::string_view text) { say("{}\n", text); }
 
 WorkerOptions worker_options(const fast_options* options) {
   WorkerOptions worker;
-  RuleChoice rule;
+  Choices choices;
   OptionTable table;
-  add_worker_rows(table, worker, rule);
-  apply(options, table, worker, rule);
+  add_worker_rows(table, worker, choices);
+  apply(options, table, worker, choices);
+  table.check_needs();
+  worker.site = choices.site.join();
   return worker;
 }
 
@@ -98,11 +108,12 @@ TrainSettings train_settings(const fast_options* options) {
   trainer.learning_rate = train::usual_learning_rate();
   trainer.progress_style = train::ProgressStyle::none;
   std::optional<double> rate;
-  RuleChoice rule;
+  Choices choices;
   OptionTable table;
-  add_worker_rows(table, trainer.worker, rule);
+  add_worker_rows(table, trainer.worker, choices);
   add_train_rows(table, settings, rate);
-  apply(options, table, trainer.worker, rule);
+  apply(options, table, trainer.worker, choices);
+  trainer.worker.site = choices.site.join();
   trainer.learning_rate.base = rate.value_or(trainer.learning_rate.base);
   trainer.progress = trainer.progress_style != train::ProgressStyle::none;
   data::resolve_size(settings.load);

@@ -220,6 +220,29 @@ TEST_CASE("every option of a worker can be set by its name") {
   }
 }
 
+TEST_CASE("a worker of C is a site by its settings") {
+  const auto error_of = [](const std::vector<std::pair<const char*, const char*>>& settings) {
+    const fast_status status = run_local(1, [&](fast_group* group) {
+      float weight = 1;
+      const std::int64_t shape[] = {1};
+      const fast_tensor view = tensor("w", &weight, shape, 1);
+      Options options;
+      for (const auto& [name, value] : settings) options.set(name, value);
+      fast_worker* made = nullptr;
+      return static_cast<int>(fast_worker_create(group, "ring", &view, 1, options.handle, &made));
+    });
+    CHECK(status != FAST_OK);
+    return std::string(fast_last_error());
+  };
+  const char* nobody = "nats://127.0.0.1:1/run";  // there is no server
+  CHECK_THAT(error_of({{"site", "oslo"}}), ContainsSubstring("address of a server"));
+  CHECK_THAT(error_of({{"site_url", nobody}}), ContainsSubstring("no site"));
+  CHECK_THAT(error_of({{"site", "oslo"}, {"site_url", nobody}, {"site_algorithm.rat", "1"}}),
+             ContainsSubstring("rat"));
+  const std::string error = error_of({{"site", "oslo"}, {"site_url", nobody}});
+  CHECK_THAT(error, ContainsSubstring("127.0.0.1:1") || ContainsSubstring("libnats"));
+}
+
 namespace {
 
 /// The error of a run that has no data.
