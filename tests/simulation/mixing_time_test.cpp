@@ -69,17 +69,17 @@ TEST_CASE("effective neighbors are means over all workers and rounds of a period
 
 TEST_CASE("a delay makes fewer effective neighbors, and consensus slower") {
   const Schedule ring = stencil::ring().make(32);
-  CHECK(effective_neighbors(ring, 0.95, {2}) < effective_neighbors(ring, 0.95));
+  CHECK(effective_neighbors(ring, 0.95, 2) < effective_neighbors(ring, 0.95));
   const double synchronous = *rounds_to_consensus(ring);
   // A slow mode 1 - ε becomes 1 - ε / (1 + d (1 - W_ii)).
-  CHECK(*rounds_to_consensus(ring, {1}) == Approx(synchronous * (1 + 2.0 / 3)).epsilon(0.05));
-  CHECK(*rounds_to_consensus(stencil::ring().make(256), {2}) ==
+  CHECK(*rounds_to_consensus(ring, 1) == Approx(synchronous * (1 + 2.0 / 3)).epsilon(0.05));
+  CHECK(*rounds_to_consensus(stencil::ring().make(256), 2) ==
         Approx(*rounds_to_consensus(stencil::ring().make(256)) * (1 + 4.0 / 3)).epsilon(0.1));
 }
 
 TEST_CASE("what does not mix has no consensus, and wrong decays are refused") {
   const Topology apart("apart", std::vector<std::vector<int>>{{1}, {0}, {3}, {2}});
   CHECK_FALSE(rounds_to_consensus(apart));
-  CHECK_FALSE(rounds_to_consensus(apart, {1}));
+  CHECK_FALSE(rounds_to_consensus(apart, 1));
   CHECK_THROWS_WITH(effective_neighbors(apart, 1), Contains("between 0 and 1"));
 }
