@@ -13,6 +13,8 @@ constexpr Named<const RuleEntry*> entries[] = {
     {"gossip_pga", &entries::gossip_pga},
     {"gradient_tracking", &entries::gradient_tracking},
     {"d2", &entries::d2},
+    {"edm", &entries::edm},
+    {"gut", &entries::gut},
     {"quasi_global_momentum", &entries::quasi_global_momentum},
     {"decentlam", &entries::decentlam},
     {"choco", &entries::choco},

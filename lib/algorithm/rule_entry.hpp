@@ -97,9 +97,9 @@ struct RuleEntry {
 };
 
 namespace entries {
-extern const RuleEntry none, awc, atc, local, gossip_pga, gradient_tracking, d2,
-    quasi_global_momentum, decentlam, choco, push_sum, event_triggered, pairwise, diloco, noloco,
-    gasloc, awc_gasloc, sparta, allreduce, gradient_exchange;
+extern const RuleEntry none, awc, atc, local, gossip_pga, gradient_tracking, d2, edm, gut,
+    quasi_global_momentum, decentlam, choco, push_sum, event_triggered, pairwise,
+    diloco, noloco, gasloc, awc_gasloc, sparta, allreduce, gradient_exchange;
 }  // namespace entries
 
 }  // namespace fast::algorithm

@@ -19,12 +19,12 @@
 
 namespace fast::combine {
 
-/// The rules that devices know.
+/// The rules that devices know. Work without one has the first.
 using DeviceRule =
-    std::variant<algorithm::Averaging, algorithm::D2, algorithm::DecentLam, algorithm::DiLoCo,
-                 algorithm::GasLoC, algorithm::GradientExchange, algorithm::GradientTracking,
-                 algorithm::NoLoCo, algorithm::PartialAveraging, algorithm::PushSum,
-                 algorithm::QuasiGlobalMomentum>;
+    std::variant<algorithm::Averaging, algorithm::D2, algorithm::DecentLam,
+                 algorithm::DiLoCo, algorithm::Edm, algorithm::GasLoC, algorithm::GradientExchange,
+                 algorithm::GradientTracking, algorithm::Gut, algorithm::NoLoCo,
+                 algorithm::PartialAveraging, algorithm::PushSum, algorithm::QuasiGlobalMomentum>;
 /// That of an algorithm, as it is now; empty where it is none of them.
 std::optional<DeviceRule> device_rule(const algorithm::Algorithm& algorithm);
 

@@ -12,7 +12,7 @@ REPLACE_MOMENTUM = ("quasi_global_momentum", "decentlam")
 
 
 def cases():
-    return [case for name in ("golden.json.gz", "golden_outer.json.gz") for case in json.loads(gzip.decompress((DATA / name).read_bytes()))]
+    return [case for name in ("golden.json.gz", "golden_outer.json.gz", "golden_rules.json.gz") for case in json.loads(gzip.decompress((DATA / name).read_bytes()))]
 
 
 def title(case):

@@ -8,7 +8,8 @@ ROUNDS, ILL_ROUND = 12, 4
 
 
 def train(x, spoil, algorithm="awc", **options):
-    topology = {"pairwise": "random_matchings", "noloco": "random_matchings", "diloco": "complete"}.get(algorithm, "ring")
+    topology = {"pairwise": "random_matchings", "noloco": "random_matchings",
+                "diloco": "complete"}.get(algorithm, "ring")
     worker = fast.Worker({"x": x}, topology, algorithm=algorithm, deadline=20, **options)
     for step in range(ROUNDS):
         with worker.round(learning_rate=0.1):

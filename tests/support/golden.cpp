@@ -81,6 +81,7 @@ std::vector<GoldenCase> golden_cases() {
   std::vector<GoldenCase> cases;
   read_cases(FAST_TEST_DATA "/golden.json.gz", cases);
   read_cases(FAST_TEST_DATA "/golden_outer.json.gz", cases);
+  read_cases(FAST_TEST_DATA "/golden_rules.json.gz", cases);
   return cases;
 }
 

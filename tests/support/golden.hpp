@@ -1,5 +1,5 @@
-// Golden trajectories: cases of tests/data/golden.json.gz, golden_outer.json.gz and
-// golden_extra.json.gz, made by independent implementations in NumPy (see
+// Golden trajectories: cases of tests/data/golden.json.gz, golden_outer.json.gz,
+// golden_rules.json.gz and golden_extra.json.gz, made by independent implementations in NumPy (see
 // docs/reference/algorithms.md), run through the real Worker. Checks throw, so that they may run on
 // any thread or rank.
 #pragma once

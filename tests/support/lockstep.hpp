@@ -25,6 +25,8 @@ class Lockstep {
  public:
   /// Moves the weights of that worker.
   using Step = std::function<void(int worker, std::span<T> x)>;
+  /// Whether a message of this round is lost.
+  using Loses = std::function<bool(int reader, int source)>;
 
   /// Each worker begins with `start`. `workers` has the rule and the codec.
   Lockstep(const TopologyRule& topology, int count, const std::vector<T>& start,
@@ -59,6 +61,9 @@ class Lockstep {
     }
     ++combinations_;
   }
+
+  /// From now on.
+  void lose(Loses loses) { loses_ = std::move(loses); }
 
   const std::vector<T>& x(int worker) const {
     return workers_[static_cast<std::size_t>(worker)]->x;
@@ -132,6 +137,7 @@ class Lockstep {
     info.between_sites_next = own.plan->at(info.round + 1)->between_sites;
     combine::Neighborhood near{own.published(), {}, {}, {}, round->row.self};
     for (std::size_t k = 0; k < round->row.neighbors.size(); ++k) {
+      if (loses_ && loses_(worker, round->row.neighbors[k])) continue;
       near.workers.push_back(round->row.neighbors[k]);
       near.payloads.push_back(of(round->row.neighbors[k]).published());
       near.weights.push_back(round->row.weights[k]);
@@ -159,6 +165,7 @@ class Lockstep {
 
   algorithm::RuleTraits traits_;
   int count_;
+  Loses loses_;
   std::vector<std::unique_ptr<Member>> workers_;
   std::int64_t rounds_ = 0, combinations_ = 0;
 };

@@ -102,7 +102,8 @@ TEST_CASE("workers that make every round find every message of it whole") {
 
 TEST_CASE("rules that correct for different data find the optimum of those that stay") {
   // Their fixed point is the optimum itself, on every worker.
-  for (const Run& run : {Run{"d2", {}}, Run{"gradient_tracking", {}}}) {
+  for (const Run& run :
+       {Run{"d2", {}}, Run{"edm", {{"momentum", "0.5"}}}, Run{"gradient_tracking", {}}}) {
     for (const double x : train(run).x) {
       INFO(run.rule);
       CHECK(x == Approx(survivors_optimum()).margin(1e-6));
@@ -115,7 +116,8 @@ TEST_CASE("the mean of those that stay goes to their optimum, whatever the rule 
   const algorithm::Parameters dense{{"fraction", "1"}}, calm{{"momentum", "0.5"}};
   for (const Run& run : {Run{"awc", {}}, Run{"push_sum", {}}, Run{"choco", dense},
                          Run{"choco", {{"fraction", "0.4"}}}, Run{"decentlam", calm},
-                         Run{"quasi_global_momentum", calm}}) {
+                         Run{"quasi_global_momentum", calm}, Run{"gut", {}},
+                         Run{"gut", {{"momentum", "0"}, {"mu", "0.9"}}}}) {
     INFO(run.rule);
     CHECK(average_of(train(run).x) == Approx(survivors_optimum()).margin(1e-6));
   }

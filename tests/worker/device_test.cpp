@@ -230,7 +230,8 @@ TEST_CASE("a worker on a device leaves out a step that is not finite") {
 TEMPLATE_TEST_CASE(
     "a worker on a device takes up the state that one on the host has left, and the reverse", "",
     float, BFloat16, Mixed) {
-  for (const char* name : {"awc", "d2", "decentlam", "push_sum", "gradient_tracking"}) {
+  for (const char* name :
+       {"awc", "d2", "edm", "gut", "decentlam", "push_sum", "gradient_tracking"}) {
     for (const bool first_on_device : {false, true}) {
       INFO(name << (first_on_device ? ", from the device" : ", from the host"));
       const DeviceSetting setting{name};

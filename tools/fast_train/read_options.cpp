@@ -26,17 +26,20 @@ using namespace fast;
 
 namespace {
 
-std::string_view needs_of(const algorithm::RuleTraits& rule) {
+std::string needs_of(const algorithm::RuleTraits& rule) {
   constexpr std::string_view mixing[] = {"–",
                                          "doubly stochastic",
                                          "symmetric",
-                                         "symmetric, smallest eigenvalue > -1/3",
+                                         "symmetric, smallest eigenvalue > ",
                                          "column-stochastic",
                                          "pairs with weights ½",
                                          "the complete graph, weights 1/N",
                                          "none: each neighbor counts 1"};
   if (rule.topology.scope != algorithm::Scope::neighbors) return "–";
-  return mixing[static_cast<std::size_t>(rule.topology.mixing)];
+  std::string text(mixing[static_cast<std::size_t>(rule.topology.mixing)]);
+  if (rule.topology.mixing != algorithm::MixingRequirement::positive) return text;
+  const double bound = rule.topology.eigenvalues_above;
+  return text + (bound == -1.0 / 3 ? "-1/3" : fmt::format("{:.3g}", bound));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ enum class MixingRequirement {
   anything,
   doubly_stochastic,  ///< warned about: without it the workers' mean wanders
   symmetric,          ///< and doubly stochastic; refused without
-  positive,           ///< symmetric, smallest eigenvalue above -1/3; else made lazy, (I+W)/2
+  positive,           ///< symmetric, eigenvalues above a bound; else made lazy, (I+W)/2
   column_stochastic,  ///< refused without
   matching,           ///< pairs that read each other with weights 1/2; refused without
   complete,           ///< each worker reads all others with weights 1/N; refused without
@@ -121,7 +121,8 @@ struct Timing {
 struct TopologyNeeds {
   Scope scope = Scope::neighbors;
   MixingRequirement mixing = MixingRequirement::doubly_stochastic;
-  bool strict = false;  ///< MixingRequirement::positive is refused, not made lazy
+  bool strict = false;                  ///< MixingRequirement::positive is refused, not made lazy
+  double eigenvalues_above = -1.0 / 3;  ///< of MixingRequirement::positive
   /// Readers divide what a worker sends, and it keeps the shares of absent readers (see
   /// RoundInfo::self_weight). Needs columns of weights that sum to 1. Always so with
   /// MixingRequirement::column_stochastic.

@@ -44,6 +44,23 @@ struct D2Options {
 /// x⁺ = W (2x - x⁻ + δ - δ⁻). Plain SGD steps.
 Rule d2(const D2Options& options = {});
 
+struct EdmOptions {
+  double momentum = 0.9;  ///< β
+  bool strict = false;    ///< as that of d2
+};
+/// d2 with momentum, in place of the optimizer's: x⁺ = W (2x - x⁻ + s - s⁻) with s = β s⁻ + δ.
+/// Plain SGD steps.
+Rule edm(const EdmOptions& options = {});
+
+struct GutOptions {
+  double momentum = 0.9;  ///< β; 0: GUT without momentum, with which the paper has mu 0.9
+  double mu = 0.06;       ///< μ, of the tracking; momentum + mu must be below 1
+  bool strict = false;    ///< as that of d2
+};
+/// Global update tracking: d2 whose correction decays by μ, and momentum from the movement of the
+/// averaged weights. With momentum it takes plain SGD steps.
+Rule gut(const GutOptions& options = {});
+
 struct QuasiGlobalMomentumOptions {
   double momentum = 0.9;  ///< β, of the local step
   double mu = 0.9;        ///< μ, of the buffer that follows the averaged movement

@@ -81,6 +81,59 @@ const RuleEntry entries::d2{[](ParameterReader& reader) {
   return algorithm::d2(options);
 }};
 
+RuleTraits Edm::traits() const {
+  RuleTraits traits = D2{{.strict = options.strict}}.traits();
+  traits.name = "edm";
+  traits.summary = "s ← β s + δ, x⁺ = W (2x - x⁻ + s - s⁻): d2 with momentum";
+  traits.source = "EDM, Hu et al. 2025, arXiv 2501.19082";
+  traits.memory.vectors = 3;
+  traits.step.own_momentum = true;
+  traits.parameters = fmt::format("momentum={} strict={}", options.momentum, options.strict);
+  return traits;
+}
+
+Rule edm(const EdmOptions& options) {
+  require_decay("edm", "momentum", options.momentum);
+  return elementwise(Edm{options});
+}
+
+const RuleEntry entries::edm{[](ParameterReader& reader) {
+  EdmOptions options;
+  reader.read("momentum", options.momentum);
+  reader.read("strict", options.strict);
+  return algorithm::edm(options);
+}};
+
+RuleTraits Gut::traits() const {
+  RuleTraits traits = D2{{.strict = options.strict}}.traits();
+  traits.name = "gut";
+  traits.summary = "W (x + μ(x - x⁻) + δ - μ δ⁻) + β(x - x⁻): d2 whose correction decays";
+  traits.source = "GUT and QG-GUTm, Aketi et al. 2023, arXiv 2305.04792, as in the authors' code";
+  traits.topology.eigenvalues_above = -1 / (1 + 2 * options.mu);
+  traits.memory.vectors = options.momentum == 0 ? 1 : 3;
+  traits.memory.remembers_neighbors = false;  // what it remembers decays
+  traits.step.own_momentum = options.momentum != 0;
+  traits.parameters =
+      fmt::format("momentum={} mu={} strict={}", options.momentum, options.mu, options.strict);
+  return traits;
+}
+
+Rule gut(const GutOptions& options) {
+  require_decay("gut", "momentum", options.momentum);
+  require_decay("gut", "mu", options.mu);
+  require(options.momentum + options.mu < 1, ErrorKind::argument,
+          "gut: momentum {} and mu {}; their sum must be below 1", options.momentum, options.mu);
+  return elementwise(Gut{options});
+}
+
+const RuleEntry entries::gut{[](ParameterReader& reader) {
+  GutOptions options;
+  reader.read("momentum", options.momentum);
+  reader.read("mu", options.mu);
+  reader.read("strict", options.strict);
+  return algorithm::gut(options);
+}};
+
 RuleTraits DecentLam::traits() const {
   return {.name = "decentlam",
           .summary = "z = x + δ, m ← β m + (x - W z)/γ, x⁺ = x - γ m",

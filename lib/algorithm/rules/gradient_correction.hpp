@@ -140,6 +140,100 @@ struct D2 {
   }
 };
 
+// EDM: what a step and a combination do to each element.
+
+/// D² of steps with momentum. Memory: 3P of state. Bytes: P a neighbor.
+/// State: where the worker stood, s, and x - x⁻ - s⁻, kept as that of D².
+struct Edm {
+  using Arithmetic = Edm;
+
+  EdmOptions options;
+
+  RuleTraits traits() const;
+
+  template <class T>
+  FAST_HOST_DEVICE void start(const Block<T>& block) {
+    init_reference(block);
+    for (std::size_t e = 0; e < block.count; ++e) block.state[2][e] = 0;
+  }
+  template <class T>
+  FAST_HOST_DEVICE void publish(const Block<T>& block) {
+    const T beta = static_cast<T>(options.momentum);
+    for (std::size_t e = 0; e < block.count; ++e) {
+      block.payload[0][e] = block.current[e] + (beta * block.state[1][e] + block.state[2][e]);
+    }
+  }
+  template <class T>
+  FAST_HOST_DEVICE void combine(const Block<T>& block) {
+    const T beta = static_cast<T>(options.momentum);
+    for (std::size_t e = 0; e < block.count; ++e) {
+      const T carried = beta * block.state[1][e];
+      block.state[1][e] = carried + (block.current[e] - block.state[0][e]);
+      block.state[2][e] += block.pull[0][e];
+      block.current[e] += carried + block.state[2][e];
+      block.state[0][e] = block.current[e];
+    }
+  }
+};
+
+// Global update tracking: what a step and a combination do to each element.
+
+/// D² whose correction decays, and momentum of what averages moved. Memory: P of state, with
+/// momentum 3P. Bytes: P a neighbor.
+/// State: x - x⁻ - δ⁻, as of D²; with momentum also where the worker stood, and x - x⁻.
+struct Gut {
+  using Arithmetic = Gut;
+
+  GutOptions options;
+
+  RuleTraits traits() const;
+
+  template <class T>
+  FAST_HOST_DEVICE void start(const Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) block.state[0][e] = 0;
+    if (options.momentum == 0) return;
+    for (std::size_t e = 0; e < block.count; ++e) {
+      block.state[1][e] = block.current[e];
+      block.state[2][e] = 0;
+    }
+  }
+  template <class T>
+  FAST_HOST_DEVICE void publish(const Block<T>& block) {
+    const T mu = static_cast<T>(options.mu), turn = static_cast<T>(turned());
+    for (std::size_t e = 0; e < block.count; ++e) {
+      const T ahead = block.current[e] + mu * block.state[0][e];
+      if (options.momentum == 0) {
+        block.payload[0][e] = ahead;
+        continue;
+      }
+      // ahead + μβ x⁻, divided so that it stays near the weights.
+      const T behind = block.state[1][e] - block.state[2][e];
+      block.payload[0][e] = ahead + turn * (behind - ahead);
+    }
+  }
+  template <class T>
+  FAST_HOST_DEVICE void combine(const Block<T>& block) {
+    const T mu = static_cast<T>(options.mu), beta = static_cast<T>(options.momentum);
+    const T scale = static_cast<T>(1 + options.mu * options.momentum);
+    for (std::size_t e = 0; e < block.count; ++e) {
+      T& added = block.state[0][e];
+      added = mu * added + scale * block.pull[0][e];
+      if (options.momentum != 0) {
+        added += beta * block.state[2][e];
+        block.state[2][e] = (block.current[e] - block.state[1][e]) + added;
+      }
+      block.current[e] += added;
+      if (options.momentum != 0) block.state[1][e] = block.current[e];
+    }
+  }
+
+ private:
+  FAST_HOST_DEVICE double turned() const {
+    const double product = options.mu * options.momentum;
+    return product / (1 + product);
+  }
+};
+
 // DecentLaM: what a step and a combination do to each element.
 
 /// Memory: 2P of state. Bytes: P a neighbor.

@@ -14,7 +14,6 @@ namespace {
 using algorithm::MixingRequirement;
 using algorithm::RuleTraits;
 
-constexpr double least_eigenvalue = -1.0 / 3;
 constexpr double rounding = 1e-9;
 
 bool is_metropolis(const Topology& topology, WeightRule rule) {
@@ -59,21 +58,26 @@ bool is_met_by_metropolis(MixingRequirement needed) {
          needed == MixingRequirement::positive;
 }
 
-/// Makes the weights lazy, or refuses, unless all eigenvalues are above -1/3.
+std::string text_of_bound(double eigenvalue) {
+  return eigenvalue == -1.0 / 3 ? "-1/3" : fmt::format("{:.6g}", eigenvalue);
+}
+
+/// Makes the weights lazy, or refuses, unless all eigenvalues are above the rule's bound.
 void require_positive(const Schedule& schedule, const RuleTraits& rule, FittingWeights& weights) {
   if (schedule.workers() == 1) return;
   const Spectrum found = spectrum(schedule, weights.rule, weights.lazy);
   const double smallest = found.smallest_eigenvalue.value_or(-1);
-  if (found.converged && smallest > least_eigenvalue + rounding) return;
+  const double bound = rule.topology.eigenvalues_above;
+  if (found.converged && smallest > bound + rounding) return;
   require(!rule.topology.strict, ErrorKind::topology,
           "Worker: algorithm {} on {}: the smallest eigenvalue of the weights is {:.13g}, it must "
-          "exceed -1/3 by more than {}; use lazy weights",
-          rule.name, schedule.name(), smallest, rounding);
+          "exceed {} by more than {}; use lazy weights",
+          rule.name, schedule.name(), smallest, text_of_bound(bound), rounding);
   weights.lazy = true;
   weights.notice = fmt::format(
-      "algorithm {} on {}: the smallest eigenvalue of the weights is {:.13g}, it must exceed -1/3 "
+      "algorithm {} on {}: the smallest eigenvalue of the weights is {:.13g}, it must exceed {} "
       "by more than {}; lazy weights (I+W)/2 are used, which need up to twice the rounds",
-      rule.name, schedule.name(), smallest, rounding);
+      rule.name, schedule.name(), smallest, text_of_bound(bound), rounding);
 }
 
 /// A rule that averages weights alone has no sums that every round must keep.
@@ -138,7 +142,7 @@ MixingNeeds requirements(const RuleTraits& rule) {
   needs.pairs = rule.topology.mixing == MixingRequirement::matching;
   needs.complete = rule.topology.mixing == MixingRequirement::complete;
   if (rule.topology.mixing == MixingRequirement::positive)
-    needs.eigenvalues_above = least_eigenvalue;
+    needs.eigenvalues_above = rule.topology.eigenvalues_above;
   return needs;
 }
 

@@ -10,6 +10,8 @@ TEST_CASE("golden trajectories on threads") {
   const auto cases = testing::golden_cases();
   REQUIRE(cases.size() >= 17);
   CHECK(std::ranges::count(cases, "awc_gasloc", &testing::GoldenCase::algorithm) == 6);
+  for (const char* rule : {"edm", "gut"})
+    CHECK(std::ranges::count(cases, rule, &testing::GoldenCase::algorithm) == 4);
   for (const auto& golden : cases) {
     CHECK_NOTHROW(local::run(golden.workers, [&](const Group& group) {
       testing::run_golden<double>(group, golden, 1e-10);

@@ -118,7 +118,7 @@ void one_peer_exponential_averages_exactly(const Group& group) {
 
 void misfits_are_refused_everywhere(const Group& group) {
   const int n = group.size();
-  for (const char* name : {"d2", "choco", "pairwise"}) {
+  for (const char* name : {"d2", "edm", "gut", "choco", "pairwise"}) {
     WorkerOptions options = with(algorithm::by_name(name));
     options.staleness = 1;
     expect_refusal(group, stencil::ring(), options, "staleness 0 only");

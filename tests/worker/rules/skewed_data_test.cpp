@@ -1,0 +1,77 @@
+// Rules for workers whose data differ, each worker with a parabola of its own place and curvature.
+#include <fast/topology/stencil.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/lockstep.hpp"
+#include "support/rules.hpp"
+
+namespace fast::testing::skewed_data {
+
+constexpr int workers = 8;
+
+inline double target(int worker) { return worker * worker - 3.0; }
+inline double curvature(int worker) { return 0.5 + 0.2 * worker; }
+
+inline double optimum() {
+  double pull = 0, mass = 0;
+  for (int w = 0; w < workers; ++w) {
+    pull += curvature(w) * target(w);
+    mass += curvature(w);
+  }
+  return pull / mass;
+}
+
+inline WorkerOptions with(std::string_view rule, const algorithm::Parameters& parameters = {}) {
+  WorkerOptions options;
+  options.algorithm = algorithm::by_name(rule, parameters);
+  return options;
+}
+
+inline Lockstep<double> started(std::string_view rule, const algorithm::Parameters& parameters = {}) {
+  return {testing::topology_for(rule), workers, std::vector<double>(3, 1.0),
+          with(rule, parameters)};
+}
+
+inline void train(Lockstep<double>& run, int rounds, double rate = 0.02) {
+  for (int t = 0; t < rounds; ++t) {
+    run.round(
+        [&](int worker, std::span<double> x) {
+          for (double& value : x) value -= rate * curvature(worker) * (value - target(worker));
+        },
+        rate);
+  }
+}
+
+/// Of all workers, from the optimum of all.
+inline double furthest(const Lockstep<double>& run) {
+  double found = 0;
+  for (int w = 0; w < workers; ++w) found = std::max(found, std::abs(run.x(w)[0] - optimum()));
+  return found;
+}
+
+inline double end_of(std::string_view rule, const algorithm::Parameters& parameters = {}) {
+  Lockstep<double> run = started(rule, parameters);
+  train(run, 6000);
+  return furthest(run);
+}
+
+TEST_CASE("edm brings every worker to the optimum of all, however data differ") {
+  CHECK(end_of("awc") > 0.5);
+  CHECK(end_of("quasi_global_momentum", {{"momentum", "0.5"}}) > 0.1);
+  for (const char* momentum : {"0", "0.5", "0.9"})
+    CHECK(end_of("edm", {{"momentum", momentum}}) < 1e-10);
+}
+
+TEST_CASE("tracking takes away a share mu of what gut is off the optimum") {
+  const double none = end_of("gut", {{"momentum", "0"}, {"mu", "0"}});
+  CHECK(none == Approx(end_of("atc")).epsilon(1e-9));
+  for (const char* mu : {"0.5", "0.9"}) {
+    const double share = end_of("gut", {{"momentum", "0"}, {"mu", mu}}) / none;
+    CHECK(share < 1.2 * (1 - std::stod(mu)));
+    CHECK(share > 0.8 * (1 - std::stod(mu)));
+  }
+}
