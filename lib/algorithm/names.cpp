@@ -17,6 +17,7 @@ constexpr Named<const RuleEntry*> entries[] = {
     {"gut", &entries::gut},
     {"quasi_global_momentum", &entries::quasi_global_momentum},
     {"decentlam", &entries::decentlam},
+    {"relay_sum", &entries::relay_sum},
     {"choco", &entries::choco},
     {"push_sum", &entries::push_sum},
     {"event_triggered", &entries::event_triggered},

@@ -16,6 +16,15 @@ bool is_arriving(const Arrival& arrival) { return is_present(arrival) && arrival
 
 }  // namespace
 
+double weight_of(const algorithm::RuleTraits& traits, const Neighborhood& near, std::size_t j,
+                 int k) {
+  if (traits.messages.by_side && (near.workers[j] > near.reader) != (k == 0)) return 0;
+  const algorithm::MixingRequirement mixing = traits.topology.mixing;
+  const bool alike =
+      mixing == algorithm::MixingRequirement::unit || mixing == algorithm::MixingRequirement::chain;
+  return alike ? 1 : near.weights[j];
+}
+
 BlockSources::BlockSources(Exchange& exchange, std::vector<Arrival>& arrivals, const MixingRow& row,
                            std::int64_t round, bool exact)
     : exchange_(exchange),

@@ -2,6 +2,7 @@
 // arrive or change.
 #pragma once
 
+#include <fast/algorithm/algorithm.hpp>
 #include <fast/core/tensor_view.hpp>
 #include <fast/exchange/exchange.hpp>
 #include <fast/mixing/weights.hpp>
@@ -21,7 +22,13 @@ struct Neighborhood {
   /// Of neighbors whose running sums were torn. They take their shares of this worker's sums all
   /// the same, so these leave it.
   double owed_weight = 0;
+  int reader = 0;  ///< this worker
 };
+
+/// With which a rule counts vector or scalar k of the j-th neighbor's message; 0: it is not for
+/// this worker.
+double weight_of(const algorithm::RuleTraits& traits, const Neighborhood& near, std::size_t j,
+                 int k);
 
 /// Elements of a block that is checked before it counts. While the processor still stores one of
 /// them, it loads the next one.

@@ -7,7 +7,8 @@
 namespace fast::combine {
 
 MessageScalars::MessageScalars(const algorithm::RuleTraits& traits, RunningSums* sums)
-    : own_count_(static_cast<std::size_t>(traits.messages.scalars)),
+    : traits_(traits),
+      own_count_(static_cast<std::size_t>(traits.messages.scalars)),
       has_epoch_(traits.memory.remembers_neighbors),
       sums_(sums) {}
 
@@ -19,7 +20,7 @@ double MessageScalars::epoch_of(const Payload& payload) const {
                           reinterpret_cast<std::byte*>(&room), sizeof(double)));
 }
 
-void MessageScalars::look_at(const Neighborhood& neighborhood, bool unit) {
+void MessageScalars::look_at(const Neighborhood& neighborhood) {
   pulled_ = {};
   const std::span<const double> own = base(neighborhood.own);
   for (std::size_t s = 0; s < own_count_; ++s) pulled_[s] = -neighborhood.owed_weight * own[s];
@@ -36,7 +37,7 @@ void MessageScalars::look_at(const Neighborhood& neighborhood, bool unit) {
         source->read.scalars[s] = message;
         message = source->same_epoch ? message - source->taken.scalars[s] : 0;
       }
-      pulled_[s] += (unit ? 1 : neighborhood.weights[j]) * (message - own[s]);
+      pulled_[s] += weight_of(traits_, neighborhood, j, static_cast<int>(s)) * (message - own[s]);
     }
   }
 }

@@ -36,8 +36,8 @@ class MessageScalars {
   /// For checkpoints.
   TensorView epoch_view() { return view_of("mixer.epoch", std::span(&epoch_, 1)); }
 
-  /// Computes pulled(). A neighbor's message counts with its weight, or with 1 if `unit`.
-  void look_at(const Neighborhood& neighborhood, bool unit);
+  /// Computes pulled(). A neighbor's message counts with the weight that the rule gives it.
+  void look_at(const Neighborhood& neighborhood);
   /// The numbers that pulled() was computed against, of a message `own`.
   std::span<const double> base(const Payload& own) const;
   /// Adds the rule's numbers to the sums, where sums travel.
@@ -46,6 +46,7 @@ class MessageScalars {
   void write(const MutablePayload& next) const;
 
  private:
+  algorithm::RuleTraits traits_;
   std::size_t own_count_;
   bool has_epoch_;
   RunningSums* sums_;

@@ -121,17 +121,26 @@ void Mixer::publish_weights(const MutablePayload& next, bool as_message) {
 }
 
 void Mixer::look_at(const Neighborhood& neighborhood) {
-  const bool unit = traits().topology.mixing == algorithm::MixingRequirement::unit;
   self_weight_ = neighborhood.self_weight;
   neighbor_weight_ = neighborhood.owed_weight;
-  for (const double weight : neighborhood.weights) neighbor_weight_ += unit ? 1 : weight;
-  if (scalars_.count() > 0) scalars_.look_at(neighborhood, unit);
+  side_weight_ = {};
+  for (std::size_t j = 0; j < neighborhood.workers.size(); ++j) {
+    double weight = 0;
+    for (std::size_t k = 0; k < side_weight_.size(); ++k) {
+      const double counts = weight_of(traits(), neighborhood, j, static_cast<int>(k));
+      side_weight_[k] += counts;
+      weight = std::max(weight, counts);
+    }
+    neighbor_weight_ += weight;
+  }
+  if (scalars_.count() > 0) scalars_.look_at(neighborhood);
 }
 
 /// A combination of pulls that have been looked at.
 void Mixer::finish_combine(Pass pass) {
   pass.info.self_weight = self_weight_;
   pass.info.neighbor_weight = neighbor_weight_;
+  std::ranges::copy(side_weight_, pass.info.side_weight);
   algorithm_->begin_combine(pass.info, scalars_.base(pass.own), scalars_.pulled());
   if (pass.next != nullptr) {
     algorithm_->begin_publish(pass.info, scalars_.own());

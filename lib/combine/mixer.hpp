@@ -5,6 +5,7 @@
 #include <fast/algorithm/algorithm.hpp>
 #include <fast/core/tensor_view.hpp>
 
+#include <array>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -129,6 +130,7 @@ class Mixer {
   MessageScalars scalars_;
   std::vector<int> gathered_from_;  ///< workers
   double self_weight_ = 1, neighbor_weight_ = 0;
+  std::array<double, algorithm::max_payload_vectors> side_weight_{};
 };
 
 }  // namespace fast::combine

@@ -259,10 +259,11 @@ struct HostMixer::SegmentSweep {
     const std::size_t degree = near.payloads.size();
     scratch.resize(2 * block_bytes * degree);
     values.clear();
-    weights.assign(near.weights.begin(), near.weights.end());
-    if (!is_buffer && traits.topology.mixing == algorithm::MixingRequirement::unit)
-      weights.assign(degree, T{1});
+    weights.clear();
     for (std::size_t j = 0; j < degree; ++j) {
+      const double weight = is_buffer ? near.weights[j] : weight_of(traits, near, j, k);
+      if (!is_buffer && traits.messages.by_side && weight == 0) continue;
+      weights.push_back(static_cast<T>(weight));
       std::byte* room = scratch.data() + 2 * block_bytes * j;
       T* values_room = reinterpret_cast<T*>(room + block_bytes);
       const std::byte* vector = near.payloads[j].vector(k);

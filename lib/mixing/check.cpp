@@ -38,6 +38,13 @@ bool is_half_of_a_pair(const MixingRow& row) {
          (row.neighbors.size() == 1 && std::abs(row.weights[0] - 0.5) < tolerance);
 }
 
+bool is_in_chain(const MixingRow& row, int worker, int workers) {
+  std::vector<int> beside;
+  if (worker > 0) beside.push_back(worker - 1);
+  if (worker + 1 < workers) beside.push_back(worker + 1);
+  return row.neighbors == beside;
+}
+
 bool is_equal_share(const MixingRow& row, std::size_t workers) {
   const double share = 1 / static_cast<double>(workers);
   return row.neighbors.size() + 1 == workers && std::abs(row.self - share) < tolerance &&
@@ -117,6 +124,8 @@ class Checker {
       }
     }
     check_symmetric(rows, t);
+    for (int i = 0; i < topology.workers(); ++i)
+      found_.chain &= is_in_chain(rows[i], i, topology.workers());
     found_.pairs &= std::all_of(rows.begin(), rows.end(), is_half_of_a_pair);
     found_.complete &= std::all_of(rows.begin(), rows.end(), [this](const MixingRow& row) {
       return is_equal_share(row, workers());
@@ -223,6 +232,9 @@ void require_mixing(const Schedule& schedule, WeightRule rule, bool lazy, const 
     const bool still = schedule.is_static() || !(needs.unchanging || needs.eigenvalues_above);
     refuse(still ? "" : "it changes from round to round; choose a static topology");
     if (needs.pairs && !found.pairs) refuse(what_is_no_pair(schedule, rule, lazy));
+    if (needs.chain && !found.chain) {
+      refuse("worker w does not read w-1 and w+1 alone; choose the topology grid1d");
+    }
     if (needs.complete && !found.complete) {
       refuse("not every worker reads all others with one weight; choose the topology complete");
     }

@@ -16,6 +16,7 @@ struct MixingNeeds {
   bool connected = true;
   bool unchanging = false;  ///< one topology, every round the same
   bool pairs = false;       ///< one neighbor at most, with weight 1/2
+  bool chain = false;       ///< worker w has the neighbors w-1 and w+1
   bool complete = false;    ///< all others, all with weight 1/N
   bool columns_on_average = false;
   bool sites = false;  ///< rounds within sites and rounds between them: see host_edges_of()

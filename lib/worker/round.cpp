@@ -83,6 +83,7 @@ combine::Neighborhood NeighborMemory::neighborhood(const std::vector<Arrival>& a
                                                    const RoundPlan::Round& round) const {
   combine::Neighborhood near{
       worker_.exchange.published(), {}, {}, {}, round.row.self + kept_shares(round)};
+  near.reader = worker_.rank();
   combine::Mixer& mixer = worker_.mixer;
   const bool sums = worker_.setting.sends_sums();
   for (std::size_t k = 0; k < arrivals.size(); ++k) {

@@ -121,6 +121,8 @@ const std::vector<Bound>& bounds() {
        "as atc with momentum .9 of the mean's movement"},
       {"decentlam", exact, exact, exact, exact, false, "ring",
        "the fixed point is that of atc; synchronous and static only"},
+      {"relay_sum", exact, exact, exact, exact, false, "grid1d",
+       "workers agree where the steps sum to 0, in each part of the chain; synchronous, static"},
       {"choco", exact, exact, exact, exact, false, "ring",
        "copies of a value cancel in the mean; synchronous and static only"},
       {"push_sum", exact, 0.5, in_turn, 0.5, false, "ring",

@@ -9,7 +9,7 @@ ROUNDS, ILL_ROUND = 12, 4
 
 def train(x, spoil, algorithm="awc", **options):
     topology = {"pairwise": "random_matchings", "noloco": "random_matchings",
-                "diloco": "complete"}.get(algorithm, "ring")
+                "relay_sum": "grid1d", "diloco": "complete"}.get(algorithm, "ring")
     worker = fast.Worker({"x": x}, topology, algorithm=algorithm, deadline=20, **options)
     for step in range(ROUNDS):
         with worker.round(learning_rate=0.1):

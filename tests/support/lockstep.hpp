@@ -136,6 +136,7 @@ class Lockstep {
     info.between_sites = round->between_sites;
     info.between_sites_next = own.plan->at(info.round + 1)->between_sites;
     combine::Neighborhood near{own.published(), {}, {}, {}, round->row.self};
+    near.reader = worker;
     for (std::size_t k = 0; k < round->row.neighbors.size(); ++k) {
       if (loses_ && loses_(worker, round->row.neighbors[k])) continue;
       near.workers.push_back(round->row.neighbors[k]);

@@ -96,6 +96,7 @@ TEST_CASE("every rule gets a topology that it runs on, and a notice only where n
     }
   }
   CHECK(chosen({4, 4}, use_of("pairwise")) == "random_matchings");
+  CHECK(chosen({4, 4}, use_of("relay_sum")) == "grid1d");
   CHECK(chosen({4, 4}, use_of("awc_gasloc")) == "sites");
   CHECK(chosen({4, 4}, use_of("gradient_tracking")) != "hierarchical_one_peer");
 }

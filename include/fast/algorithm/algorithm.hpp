@@ -52,6 +52,7 @@ enum class MixingRequirement {
   positive,           ///< symmetric, eigenvalues above a bound; else made lazy, (I+W)/2
   column_stochastic,  ///< refused without
   matching,           ///< pairs that read each other with weights 1/2; refused without
+  chain,              ///< worker w reads w-1 and w+1, each counts 1; refused without
   complete,           ///< each worker reads all others with weights 1/N; refused without
   unit,               ///< every neighbor counts 1, whatever the weights
 };
@@ -98,6 +99,8 @@ struct Messages {
   /// Payload vector 0 is not what the mean model is made of: the weights are published beside the
   /// payload, where neighbors do not read them.
   bool weights_apart = false;
+  /// Vector 0 and scalar 0 are for readers of lower numbers, 1 for those of higher numbers.
+  bool by_side = false;
   Own own = Own::payload;
   /// publish() changes no state and gives the same again until combine(): what was published need
   /// not be read back, and the end of a round has a stream less.
@@ -199,6 +202,9 @@ struct RoundInfo {
   /// restarts. Known in combine() only, as neighbor_weight.
   double self_weight = 1;
   double neighbor_weight = 0;  ///< Σ_{j≠i} W_ij of the neighbors present
+  /// The weight of the neighbors whose vector k is for this worker: known in combine() only, of
+  /// rules with Messages::by_side. The sum over them is `side_weight[k] · own[k] + pull[k]`.
+  double side_weight[max_payload_vectors] = {};
   /// Of rules that need sites, in combine(): the round is one between sites; the next one is.
   bool between_sites = false, between_sites_next = false;
   std::uint64_t parameters = 0;  ///< elements of the whole model, buffers left out

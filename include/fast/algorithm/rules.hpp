@@ -76,6 +76,10 @@ struct DecentLamOptions {
 /// and give the learning rate.
 Rule decentlam(const DecentLamOptions& options = {});
 
+/// RelaySGD on a chain: each worker passes on to one side what it got from the other, so that all
+/// workers average all, some rounds late.
+Rule relay_sum();
+
 struct ChocoOptions {
   std::int64_t top_k = 0;       ///< entries sent a round; 0: by fraction
   double fraction = 0.01;       ///< of the parameters sent a round, when top_k is 0

@@ -46,6 +46,8 @@ std::string missing(const MixingCheck& found, MixingRequirement needed) {
       return found.symmetric && found.pairs
                  ? ""
                  : "pairs of workers that read each other with weight 1/2";
+    case MixingRequirement::chain:
+      return found.chain ? "" : "a chain: worker w reads w-1 and w+1; the topology grid1d is one";
     case MixingRequirement::complete:
       return found.complete ? "" : "the topology complete: everybody reads all others";
     default:
@@ -140,6 +142,7 @@ MixingNeeds requirements(const RuleTraits& rule) {
                     rule.topology.mixing == MixingRequirement::matching;
   needs.unchanging = rule.topology.needs_static;
   needs.pairs = rule.topology.mixing == MixingRequirement::matching;
+  needs.chain = rule.topology.mixing == MixingRequirement::chain;
   needs.complete = rule.topology.mixing == MixingRequirement::complete;
   if (rule.topology.mixing == MixingRequirement::positive)
     needs.eigenvalues_above = rule.topology.eigenvalues_above;
@@ -199,6 +202,7 @@ std::vector<TopologyCandidate> candidates(const HostSizes& sizes, const Topology
   found.push_back({"torus2d", "4 neighbors at most, at any staleness bound"});
   found.push_back({"random_matchings", "pairs"});
   found.push_back({"complete", "all workers read each other"});
+  found.push_back({"grid1d", "a chain"});
   return found;
 }
 

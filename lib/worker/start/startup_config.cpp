@@ -222,11 +222,17 @@ void compare_unexchanged(const Group& everyone, const WorkerOptions& options,
   if (!of_others.empty() && everyone.rank() == 0) warn_of(options, left_out, of_others);
 }
 
-/// The sums over all workers are of f32 and f64.
-void check_for_average(const ParameterLayout& layout, const algorithm::RuleTraits& algorithm) {
+/// The sums over all workers are of f32 and f64. What 16 bits take of a message that travels on is
+/// missing at the end.
+void check_for_halves(const ParameterLayout& layout, const algorithm::RuleTraits& algorithm) {
   const bool averages_all =
       algorithm.topology.scope == algorithm::Scope::everybody || algorithm.timing.average_every > 0;
   for (const TensorView& view : layout.views()) {
+    require(
+        !algorithm.messages.by_side || size_bytes(view.dtype) >= sizeof(float), ErrorKind::argument,
+        "Worker: algorithm {} passes messages of f32 and f64 weights on, not {}; choose another "
+        "algorithm, or hand over f32 copies that the optimizer changes",
+        algorithm.name, describe(view));
     require(!averages_all || size_bytes(view.dtype) >= sizeof(float), ErrorKind::argument,
             "Worker: algorithm {} averages f32 and f64 weights over all workers, not {}; choose "
             "another algorithm, or hand over f32 copies that the optimizer changes",
@@ -240,7 +246,7 @@ ParameterLayout layout_of(std::vector<TensorView> parameters, const WorkerOption
   const Device device = options.accelerator ? options.accelerator->device() : Device{};
   ParameterLayout layout(participating(std::move(parameters), options), device);
   if (options.accelerator) check_for_device(layout, options);
-  check_for_average(layout, options.algorithm.traits());
+  check_for_halves(layout, options.algorithm.traits());
   return layout;
 }
 

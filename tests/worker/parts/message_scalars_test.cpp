@@ -44,12 +44,15 @@ TEST_CASE("a rule without scalars and memory sends none") {
 TEST_CASE("what is pulled is the weighted sum of differences from the own message") {
   MessageScalars scalars(declares(2, false), nullptr);
   const std::array<double, 3> own{1, 10, 0}, left{3, 20, 0}, right{-1, 30, 0};
-  scalars.look_at(between(own, left, right), false);
+  scalars.look_at(between(own, left, right));
   CHECK(scalars.pulled()[0] == .25 * 2 + .5 * -2);
   CHECK(scalars.pulled()[1] == .25 * 10 + .5 * 20);
-  scalars.look_at(between(own, left, right), true);
-  CHECK(scalars.pulled()[0] == 0);
-  CHECK(scalars.pulled()[1] == 30);
+  algorithm::RuleTraits alike = declares(2, false);
+  alike.topology.mixing = algorithm::MixingRequirement::unit;
+  MessageScalars unit(alike, nullptr);
+  unit.look_at(between(own, left, right));
+  CHECK(unit.pulled()[0] == 0);
+  CHECK(unit.pulled()[1] == 30);
 }
 
 TEST_CASE("the epoch travels behind the scalars") {
@@ -76,11 +79,11 @@ TEST_CASE("sums: what has been taken before is not pulled again, and nothing of 
   CHECK(written[0] == 2);
 
   const std::array<double, 3> own{}, left{5, 0, 0}, right{9, 1, 0};  // right is of epoch 1
-  scalars.look_at(between(own, left, right), false);
+  scalars.look_at(between(own, left, right));
   CHECK(scalars.pulled()[0] == .25 * (5 - 1) + .5 * (0 - 1));
   sums.take({4, 7});
   const std::array<double, 3> later{7, 0, 0};
-  scalars.look_at(between(own, later, right), false);
+  scalars.look_at(between(own, later, right));
   CHECK(scalars.pulled()[0] == .25 * (2 - 1) + .5 * (0 - 1));
 }
 

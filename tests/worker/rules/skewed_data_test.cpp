@@ -1,4 +1,5 @@
 // Rules for workers whose data differ, each worker with a parabola of its own place and curvature.
+#include <fast/core/random.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "support/catch.hpp"
 #include "support/lockstep.hpp"
 #include "support/rules.hpp"
+#include "support/seed.hpp"
 
 namespace fast::testing::skewed_data {
 
@@ -59,11 +61,12 @@ inline double end_of(std::string_view rule, const algorithm::Parameters& paramet
   return furthest(run);
 }
 
-TEST_CASE("edm brings every worker to the optimum of all, however data differ") {
+TEST_CASE("edm and relay_sum bring every worker to the optimum of all, however data differ") {
   CHECK(end_of("awc") > 0.5);
   CHECK(end_of("quasi_global_momentum", {{"momentum", "0.5"}}) > 0.1);
   for (const char* momentum : {"0", "0.5", "0.9"})
     CHECK(end_of("edm", {{"momentum", momentum}}) < 1e-10);
+  CHECK(end_of("relay_sum") < 1e-10);
 }
 
 TEST_CASE("tracking takes away a share mu of what gut is off the optimum") {
@@ -74,4 +77,50 @@ TEST_CASE("tracking takes away a share mu of what gut is off the optimum") {
     CHECK(share < 1.2 * (1 - std::stod(mu)));
     CHECK(share > 0.8 * (1 - std::stod(mu)));
   }
+}
+
+TEST_CASE("what messages of relay_sum miss is not missing later") {
+  const std::uint64_t seed = test_seed(41);
+  INFO("FAST_TEST_SEED=" << seed);
+  Rng rng(seed);
+  for (const std::uint64_t one_in : {2, 5, 20}) {
+    Lockstep<double> run = started("relay_sum");
+    run.lose([&](int, int) { return rng.below(one_in) == 0; });
+    train(run, 500);
+    for (int w = 0; w < workers; ++w) {
+      CHECK(run.x(w)[0] > target(0));
+      CHECK(run.x(w)[0] < target(workers - 1));
+    }
+    run.lose({});
+    train(run, 6000);
+    CHECK(furthest(run) < 1e-10);
+  }
+}
+
+TEST_CASE("parts of a chain that lost its middle go on to their own optimum") {
+  Lockstep<double> run = started("relay_sum");
+  train(run, 50);
+  run.lose([](int reader, int source) { return std::max(reader, source) == 4 && reader + source == 7; });
+  train(run, 6000);
+  double mean = 0, expected = 0, mass = 0;
+  for (int w = 0; w < 4; ++w) {
+    mean += curvature(w) * run.x(w)[0];
+    mass += curvature(w);
+    expected += curvature(w) * target(w);
+  }
+  CHECK(mean / mass == Approx(expected / mass).epsilon(1e-9));
+}
+
+TEST_CASE("a chain averages what its workers had as many rounds ago as they are apart") {
+  Lockstep<double> run(stencil::grid1d(), 3, std::vector<double>(1, 0.0), with("relay_sum"));
+  // Worker 2 moves once. Nobody has told it of worker 0 yet, for which its own weights stand.
+  run.round([](int worker, std::span<double> x) { x[0] += worker == 2 ? 9 : 0; }, 0.1);
+  CHECK(run.x(0)[0] == 0);
+  CHECK(run.x(1)[0] == Approx((0 + 0 + 9) / 3.0));
+  CHECK(run.x(2)[0] == Approx((9 + 0 + 9) / 3.0));
+  // Worker 0 hears of the 9 that worker 2 had, and of what worker 1 has now.
+  run.round([](int, std::span<double>) {}, 0.1);
+  CHECK(run.x(0)[0] == Approx((0 + 3 + 9) / 3.0));
+  CHECK(run.x(1)[0] == Approx((0 + 3 + 6) / 3.0));
+  CHECK(run.x(2)[0] == Approx((6 + 3 + 0) / 3.0));
 }
