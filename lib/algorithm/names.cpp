@@ -22,6 +22,7 @@ constexpr Named<const RuleEntry*> entries[] = {
     {"push_sum", &entries::push_sum},
     {"event_triggered", &entries::event_triggered},
     {"pairwise", &entries::pairwise},
+    {"a2cid2", &entries::a2cid2},
     {"diloco", &entries::diloco},
     {"noloco", &entries::noloco},
     {"gasloc", &entries::gasloc},

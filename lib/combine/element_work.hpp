@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithm/averaging.hpp"
+#include "algorithm/rules/a2cid2.hpp"
 #include "algorithm/rules/gasloc.hpp"
 #include "algorithm/rules/gradient_correction.hpp"
 #include "algorithm/rules/outer_steps.hpp"
@@ -21,7 +22,7 @@ namespace fast::combine {
 
 /// The rules that devices know. Work without one has the first.
 using DeviceRule =
-    std::variant<algorithm::Averaging, algorithm::D2, algorithm::DecentLam,
+    std::variant<algorithm::Averaging, algorithm::A2cid2, algorithm::D2, algorithm::DecentLam,
                  algorithm::DiLoCo, algorithm::Edm, algorithm::GasLoC, algorithm::GradientExchange,
                  algorithm::GradientTracking, algorithm::Gut, algorithm::NoLoCo,
                  algorithm::PartialAveraging, algorithm::PushSum, algorithm::QuasiGlobalMomentum>;

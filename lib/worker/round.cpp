@@ -280,6 +280,7 @@ bool Round::run(const algorithm::RoundInfo& info) {
 }
 
 algorithm::RoundInfo Round::known(algorithm::RoundInfo info, const RoundPlan::Round& round) {
+  if (worker_.setting.traits.topology.needs_meetings) info.meetings = plan_.meetings();
   if (!worker_.setting.traits.topology.needs_sites) return info;
   info.between_sites = round.between_sites;
   info.between_sites_next = plan_.at(info.round + 1)->between_sites;

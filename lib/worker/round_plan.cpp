@@ -5,6 +5,7 @@
 #include <fast/topology/graphs.hpp>
 
 #include "topology/hosts.hpp"
+#include "worker/start/meetings.hpp"
 
 namespace fast::worker {
 namespace {
@@ -20,6 +21,7 @@ void RoundPlan::change(Schedule schedule, std::int64_t from, WeightRule rule, bo
   const std::lock_guard lock(mutex_);
   schedules_.push_back({from, std::move(schedule), rule, lazy});
   rounds_.clear();
+  meetings_.reset();
 }
 
 void RoundPlan::skip_to(std::int64_t next) {
@@ -44,6 +46,12 @@ std::shared_ptr<const RoundPlan::Round> RoundPlan::at(std::int64_t combination) 
   if (known != rounds_.end()) return known->second;
   if (rounds_.size() >= most_remembered) rounds_.clear();
   return rounds_.emplace(key, make(combination)).first->second;
+}
+
+algorithm::Meetings RoundPlan::meetings() {
+  const std::lock_guard lock(mutex_);
+  if (!meetings_) meetings_ = meetings_of(schedules_.back().schedule);
+  return *meetings_;
 }
 
 std::shared_ptr<const RoundPlan::Round> RoundPlan::make(std::int64_t combination) const {

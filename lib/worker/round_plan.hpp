@@ -1,11 +1,13 @@
 // Whom a worker reads in a round and with which weights, from schedule and weight rule.
 #pragma once
 
+#include <fast/algorithm/algorithm.hpp>
 #include <fast/exchange/exchange.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/topology.hpp>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -33,6 +35,8 @@ class RoundPlan {
   };
   /// Of combination t ≥ 0. Any thread may ask.
   std::shared_ptr<const Round> at(std::int64_t combination);
+  /// Of the newest schedule, which must be of pairs. Computed once.
+  algorithm::Meetings meetings();
 
  private:
   struct Piece {
@@ -49,6 +53,7 @@ class RoundPlan {
   bool passes_mass_;
   std::mutex mutex_;  ///< guards all but schedules_.back(), which one thread changes and reads
   std::unordered_map<std::int64_t, std::shared_ptr<const Round>> rounds_;
+  std::optional<algorithm::Meetings> meetings_;
 };
 
 }  // namespace fast::worker

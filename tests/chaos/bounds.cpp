@@ -131,6 +131,8 @@ const std::vector<Bound>& bounds() {
        "awc with messages of unequal age; the adaptive threshold falls with the movement"},
       {"pairwise", exact, exact, in_turn, exact, false, "alternating_pairs",
        "a pair keeps its sum; one partner a round"},
+      {"a2cid2", exact, exact, in_turn, exact, false, "alternating_pairs",
+       "a pair keeps both sums; one partner a round"},
       {"diloco", exact, exact, exact, exact, false, "complete",
        "φ follows the mean step of those that are there; synchronous"},
       {"noloco", exact, in_turn, in_turn, in_turn, false, "random_matchings",

@@ -8,7 +8,7 @@ ROUNDS, ILL_ROUND = 12, 4
 
 
 def train(x, spoil, algorithm="awc", **options):
-    topology = {"pairwise": "random_matchings", "noloco": "random_matchings",
+    topology = {"pairwise": "random_matchings", "noloco": "random_matchings", "a2cid2": "random_matchings",
                 "relay_sum": "grid1d", "diloco": "complete"}.get(algorithm, "ring")
     worker = fast.Worker({"x": x}, topology, algorithm=algorithm, deadline=20, **options)
     for step in range(ROUNDS):

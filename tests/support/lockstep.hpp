@@ -135,6 +135,7 @@ class Lockstep {
     const auto round = own.plan->at(info.round);
     info.between_sites = round->between_sites;
     info.between_sites_next = own.plan->at(info.round + 1)->between_sites;
+    if (traits_.topology.needs_meetings) info.meetings = own.plan->meetings();
     combine::Neighborhood near{own.published(), {}, {}, {}, round->row.self};
     near.reader = worker;
     for (std::size_t k = 0; k < round->row.neighbors.size(); ++k) {

@@ -20,6 +20,7 @@ inline TopologyRule small_sites() {
 inline TopologyRule topology_for(std::string_view rule) {
   if (rule == "awc_gasloc") return small_sites();
   if (rule == "pairwise" || rule == "noloco") return schedule::random_matchings();
+  if (rule == "a2cid2") return schedule::alternating_pairs();
   if (rule == "relay_sum") return stencil::grid1d();
   if (rule == "diloco") return stencil::complete();
   return stencil::ring();

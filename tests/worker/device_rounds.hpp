@@ -249,6 +249,8 @@ inline std::vector<DeviceSetting> device_settings() {
           {"edm"},
           {"gut"},
           {"gut", {{"momentum", "0"}, {"mu", "0.9"}}},
+          {"a2cid2"},
+          {"a2cid2", {{"mixing_rate", "0.3"}, {"second_step", "0.9"}}},
           {"decentlam"},
           {"decentlam", {}, "identity", 1},
           {"quasi_global_momentum"},

@@ -136,6 +136,7 @@ struct TopologyNeeds {
   /// are refused. Weights whose columns sum to 1 on average over rounds are enough: when sites
   /// exchange, the values of a site's workers differ by steps only.
   bool needs_sites = false;
+  bool needs_meetings = false;  ///< RoundInfo::meetings; of MixingRequirement::matching
 };
 
 /// Which codecs a rule bears.
@@ -186,6 +187,13 @@ struct RuleTraits {
   std::string parameters{};  ///< "period=4": equal on all workers
 };
 
+/// How fast values spread over a schedule of pairs. A is the Laplacian whose weights are the
+/// meetings of each pair in a round. Both are 0 where nobody meets.
+struct Meetings {
+  double spread = 0;      ///< χ₁: 1 / the smallest eigenvalue of A above 0
+  double resistance = 0;  ///< χ₂: largest (e_i - e_j)' A⁺ (e_i - e_j) / 2 of pairs that meet
+};
+
 /// What holds for a whole round.
 struct RoundInfo {
   std::int64_t round = 0;
@@ -205,6 +213,7 @@ struct RoundInfo {
   /// The weight of the neighbors whose vector k is for this worker: known in combine() only, of
   /// rules with Messages::by_side. The sum over them is `side_weight[k] · own[k] + pull[k]`.
   double side_weight[max_payload_vectors] = {};
+  Meetings meetings{};  ///< of rules that need it, in combine()
   /// Of rules that need sites, in combine(): the round is one between sites; the next one is.
   bool between_sites = false, between_sites_next = false;
   std::uint64_t parameters = 0;  ///< elements of the whole model, buffers left out

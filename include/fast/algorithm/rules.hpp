@@ -104,6 +104,14 @@ Rule event_triggered(const EventTriggeredOptions& options = {});
 /// adds its own δ.
 Rule pairwise();
 
+struct A2cid2Options {
+  std::optional<double> mixing_rate;  ///< η; empty: 1/(2 √(χ₁χ₂)) of the schedule
+  std::optional<double> second_step;  ///< α̃; empty: √(χ₁/χ₂)/2 of the schedule
+};
+/// A²CiD²: pairwise with a second copy of the weights, which goes further towards the partner's.
+/// The two mix in every round. Faster than pairwise where the graph is badly connected.
+Rule a2cid2(const A2cid2Options& options = {});
+
 struct DilocoOptions {
   std::int64_t period = 50;    ///< H, steps between two outer steps (of one fragment)
   double rate = 0.7;           ///< η, of the outer step

@@ -93,7 +93,7 @@ def test_the_mean_model_is_there_for_a_while():
 
 
 TOPOLOGIES = {"diloco": "complete", "allreduce": "complete", "pairwise": "random_matchings", "noloco": "random_matchings",
-              "relay_sum": "grid1d", "awc_gasloc": "sites"}
+              "a2cid2": "random_matchings", "relay_sum": "grid1d", "awc_gasloc": "sites"}
 
 
 @pytest.mark.parametrize("algorithm", fast._core.algorithm_names)

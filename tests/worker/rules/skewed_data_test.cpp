@@ -1,5 +1,6 @@
 // Rules for workers whose data differ, each worker with a parabola of its own place and curvature.
 #include <fast/core/random.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "support/lockstep.hpp"
 #include "support/rules.hpp"
 #include "support/seed.hpp"
+#include "worker/start/meetings.hpp"
 
 namespace fast::testing::skewed_data {
 
@@ -124,3 +126,34 @@ TEST_CASE("a chain averages what its workers had as many rounds ago as they are 
   CHECK(run.x(1)[0] == Approx((0 + 3 + 6) / 3.0));
   CHECK(run.x(2)[0] == Approx((6 + 3 + 0) / 3.0));
 }
+
+TEST_CASE("a2cid2 agrees faster than pairwise on a long ring, and keeps the mean") {
+  const auto distance_after = [](std::string_view rule, int rounds) {
+    constexpr int many = 32;
+    Lockstep<double> run(schedule::alternating_pairs(), many, std::vector<double>(1, 0.0),
+                         with(rule));
+    run.round([](int worker, std::span<double> x) { x[0] = worker % many; }, 0.1);
+    for (int t = 0; t < rounds; ++t) run.round([](int, std::span<double>) {}, 0.1);
+    CHECK(run.mean()[0] == Approx((many - 1) / 2.0).epsilon(1e-12));
+    double worst = 0;
+    for (int w = 0; w < many; ++w) worst = std::max(worst, std::abs(run.x(w)[0] - run.mean()[0]));
+    return worst;
+  };
+  CHECK(distance_after("a2cid2", 150) < 0.05 * distance_after("pairwise", 150));
+}
+
+TEST_CASE("how values spread over pairs is known in closed forms") {
+  for (const int n : {6, 8, 32}) {
+    const algorithm::Meetings ring = worker::meetings_of(schedule::alternating_pairs().make(n));
+    CHECK(ring.spread == Approx(1 / (1 - std::cos(2 * std::acos(-1.0) / n))).epsilon(1e-6));
+    CHECK(ring.resistance == Approx((n - 1.0) / n).epsilon(1e-9));
+  }
+  // Any two of all meet in a round with the probability 1/(N-1): both are (N-1)/N.
+  const algorithm::Meetings any = worker::meetings_of(schedule::random_matchings().make(16));
+  CHECK(any.spread == Approx(15.0 / 16).epsilon(0.4));
+  CHECK(any.resistance == Approx(15.0 / 16).epsilon(0.4));
+  const Topology apart("two pairs", std::vector<std::vector<int>>{{1}, {0}, {3}, {2}});
+  CHECK(worker::meetings_of(Schedule(apart)).spread == 0);
+}
+
+}  // namespace fast::testing::skewed_data

@@ -118,7 +118,7 @@ void one_peer_exponential_averages_exactly(const Group& group) {
 
 void misfits_are_refused_everywhere(const Group& group) {
   const int n = group.size();
-  for (const char* name : {"d2", "edm", "gut", "choco", "pairwise"}) {
+  for (const char* name : {"d2", "edm", "gut", "choco", "pairwise", "a2cid2"}) {
     WorkerOptions options = with(algorithm::by_name(name));
     options.staleness = 1;
     expect_refusal(group, stencil::ring(), options, "staleness 0 only");
@@ -268,7 +268,7 @@ void every_rule_trains_and_republishes(const Group& group) {
     std::vector<float> x(3000, static_cast<float>(group.rank())), statistic(3, 1.0F);
     WorkerOptions options = with(algorithm::by_name(name, short_of(name)));
     options.initial = Initial::broadcast;
-    const bool pairs = name == "pairwise" || name == "noloco";
+    const bool pairs = name == "pairwise" || name == "noloco" || name == "a2cid2";
     const TopologyRule matching("matchings", [](int workers) { return matchings(workers); });
     if (pairs && group.size() % 2 != 0) continue;
     Worker worker(
