@@ -49,12 +49,17 @@ row high-choco --lr 0.1 --topology ring --algorithm choco
 
 skewed=(--shards dirichlet:0.1 --lr 0.02)
 row skewed-allreduce "${skewed[@]}" --algorithm allreduce
+row skewed-relay-sum "${skewed[@]}" --topology grid1d --algorithm relay_sum
+row skewed-a2cid2 "${skewed[@]}" --topology alternating_pairs --algorithm a2cid2
 skewed+=(--topology ring)
 row skewed-awc "${skewed[@]}"
 row skewed-tracking "${skewed[@]}" --algorithm gradient_tracking
 row skewed-d2 "${skewed[@]}" --algorithm d2
+row skewed-edm "${skewed[@]}" --algorithm edm
+row skewed-gut "${skewed[@]}" --algorithm gut
 row skewed-quasi-global "${skewed[@]}" --algorithm quasi_global_momentum
 row skewed-decentlam "${skewed[@]}" --algorithm decentlam
+row skewed-decentlam-long --shards dirichlet:0.1 --lr 0.047 --topology ring --algorithm decentlam
 row skewed-apart "${skewed[@]}" --lr-schedule constant --closing-rounds 0
 row skewed-closed "${skewed[@]}" --lr-schedule constant
 
