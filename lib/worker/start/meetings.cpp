@@ -13,8 +13,7 @@ constexpr double least_pivot = 1e-9;  ///< of a graph in one part; the ring of 1
 
 class Square {
  public:
-  explicit Square(int size)
-      : size_(static_cast<std::size_t>(size)), values_(size_ * size_, 0.0) {}
+  explicit Square(int size) : size_(static_cast<std::size_t>(size)), values_(size_ * size_, 0.0) {}
   std::size_t size() const { return size_; }
   double& at(std::size_t i, std::size_t j) { return values_[i * size_ + j]; }
   double at(std::size_t i, std::size_t j) const { return values_[i * size_ + j]; }

@@ -35,7 +35,8 @@ inline WorkerOptions with(std::string_view rule, const algorithm::Parameters& pa
   return options;
 }
 
-inline Lockstep<double> started(std::string_view rule, const algorithm::Parameters& parameters = {}) {
+inline Lockstep<double> started(std::string_view rule,
+                                const algorithm::Parameters& parameters = {}) {
   return {testing::topology_for(rule), workers, std::vector<double>(3, 1.0),
           with(rule, parameters)};
 }
@@ -102,7 +103,8 @@ TEST_CASE("what messages of relay_sum miss is not missing later") {
 TEST_CASE("parts of a chain that lost its middle go on to their own optimum") {
   Lockstep<double> run = started("relay_sum");
   train(run, 50);
-  run.lose([](int reader, int source) { return std::max(reader, source) == 4 && reader + source == 7; });
+  run.lose(
+      [](int reader, int source) { return std::max(reader, source) == 4 && reader + source == 7; });
   train(run, 6000);
   double mean = 0, expected = 0, mass = 0;
   for (int w = 0; w < 4; ++w) {
