@@ -106,6 +106,29 @@ TEST_CASE("a named data set that is not installed says how to install it") {
                     ContainsSubstring("--classes: without effect"));
 }
 
+TEST_CASE("a missing Fashion-MNIST is no obstacle: the digits are beside the program") {
+  CHECK_THROWS_WITH(data::load("fashion-mnist", {.system_root = "/no/such"}),
+                    ContainsSubstring("take the small set \"digits\""));
+  const data::Splits splits = data::load("digits");
+  CHECK(splits.train.size() == 1437);
+  CHECK(splits.test.size() == 360);
+  CHECK(splits.train.sample_shape() == std::vector<std::int64_t>{1, 8, 8});
+  for (const data::Dataset& part : {splits.train, splits.test}) {
+    std::vector<std::size_t> count(10);
+    for (const std::int32_t label : part.labels()) ++count[static_cast<std::size_t>(label)];
+    for (const std::size_t each : count) CHECK(each >= part.size() / 11);
+  }
+  const data::Normalization measured = splits.train.measure();
+  CHECK(measured.mean[0] == Approx(splits.normalization.mean[0]).margin(1e-4));
+  CHECK(measured.stddev[0] == Approx(splits.normalization.stddev[0]).margin(1e-4));
+}
+
+TEST_CASE("the system's digits go before those beside the program") {
+  const TemporaryDirectory directory;
+  write_four(directory / "digits");
+  CHECK(data::load("digits", {.system_root = directory.path()}).train.size() == 20);
+}
+
 TEST_CASE("the real Fashion-MNIST is whole") {
   if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist")) {
     WARN("skipped: the package dataset-fashion-mnist is not installed");

@@ -12,6 +12,7 @@
 #include <fast/exchange/spares.hpp>
 #include <fast/fast.hpp>
 #include <fast/topology/load.hpp>
+#include <filesystem>
 #include <variant>
 
 #include "cli/command_line.hpp"
@@ -276,6 +277,12 @@ tools::Program command_line() {
   return described;
 }
 
+/// Their 8x8 pixels are too few for the default model.
+bool takes_digits_as_they_are(const Options& o) {
+  std::error_code error;
+  return o.data == "digits" && !o.load.resize && !std::filesystem::is_directory(o.data, error);
+}
+
 void read_into(Options& o, int argc, const char* const* argv) {
   OptionTable table;
   add_rows(table, o);
@@ -286,6 +293,7 @@ void read_into(Options& o, int argc, const char* const* argv) {
   if (asks_for_text(o.requests)) return;
   if (!o.requests.config.empty()) tools::read_config(table, o.requests.config);
   tools::set(table, given);
+  if (takes_digits_as_they_are(o) && table.at("model").given_at.empty()) o.model = "mlp";
   if (!o.run_name.empty()) {
     check_run_name(o, given);
     o.trainer.out = parent_of_runs / o.run_name;  // until name_run()

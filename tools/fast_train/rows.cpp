@@ -12,12 +12,14 @@ using namespace fast::options;
 void add_data_rows(OptionTable& table, Options& o) {
   table.group("data");
   table
-      .add("data", o.data, text(),
-           "fashion-mnist, a file (.csv, .npz, .npy), shards (\"train-*.tar\"), or a directory "
-           "with shards, images in folders (train/<class>/*.png or .jpg), the binary files of "
-           "CIFAR-10 or CIFAR-100, .npy files or four IDX files (plain or .gz); or a stream of "
-           "samples (nats:// or tls://HOST:PORT/SUBJECT), with --samples and --test-data")
-      .offer({"fashion-mnist", std::string(files), std::string(directories)})
+      .add(
+          "data", o.data, text(),
+          "fashion-mnist, digits (small, comes with the programs), a file (.csv, .npz, .npy), "
+          "shards (\"train-*.tar\"), or a directory with shards, images in folders "
+          "(train/<class>/*.png or .jpg), the binary files of CIFAR-10 or CIFAR-100, .npy files or "
+          "four IDX files (plain or .gz); or a stream of samples (nats:// or "
+          "tls://HOST:PORT/SUBJECT), with --samples and --test-data")
+      .offer({"fashion-mnist", "digits", std::string(files), std::string(directories)})
       .agreed();
   data::add_rows(table, o.load);
   data::add_limit(table, o.load);
@@ -32,10 +34,13 @@ void add_data_rows(OptionTable& table, Options& o) {
 void add_model_rows(OptionTable& table, Options& o) {
   table.group("model");
   table
-      .add("model", o.model, text(),
-           "lenet (61,706 parameters), mlp (784-256-10), mlp:A-B-... (hidden widths), lstm "
-           "(24,458; reads 28x28 images row by row), lstm:HIDDEN, resnet20 (272,474, 32x32 color "
-           "images), resnet50 (224x224 color images), or a TOML file of layers (FILE.toml)")
+      .add(
+          "model", o.model, text(),
+          "lenet (61,706 parameters), mlp (784-256-10; for --data digits the default), mlp:A-B-... "
+          "(hidden widths), lstm (24,458; reads 28x28 images row by row), lstm:HIDDEN, resnet20 "
+          "(272,474, 32x32 color images), resnet50 (224x224 color images), or a TOML file of "
+          "layers "
+          "(FILE.toml)")
       .offer({"lenet", "mlp", "lstm", "resnet20", "resnet50", std::string(files)})
       .agreed();
   std::vector<std::pair<std::string, nn::Loss>> losses;
