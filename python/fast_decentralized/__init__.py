@@ -11,6 +11,14 @@ Start it by ``mpiexec -n 4 python train.py``; without mpiexec there is one worke
 ``torch.nn.Module``, a pytree of JAX arrays, or a dict of NumPy arrays. ``fast.local.run(4, main)``
 makes workers of threads, and ``fast.spawn(4, main)`` of processes.
 """
+try:
+    from . import _core
+except ImportError as _error:
+    if "libmpi" not in str(_error):
+        raise
+    raise ImportError(f"fast_decentralized: its MPI library is not here ({_error}); the wheel needs MPICH (pip install mpich, or "
+                      "apt-get install mpich), a package built from source the MPI that it was built with") from None
+
 from . import local, observe, topologies
 from ._core import (ArgumentError, Block, DataError, DeadlineError, Departures, Error, Group, InternalError,
                     MessageEvent, MismatchError, MpiError, NumericError, PeerEvent, PeerFailedError, PhaseEvent,
