@@ -12,6 +12,12 @@
 
 namespace fast::combine {
 
+/// Of a trimmed mean.
+struct Trim {
+  std::size_t each_side = 0;        ///< values of an element that do not count, at either end
+  std::vector<std::uint64_t> kept;  ///< by neighbor, the elements that have counted so far
+};
+
 /// The round's neighbors that are present, and their weights.
 struct Neighborhood {
   Payload own;
@@ -23,6 +29,9 @@ struct Neighborhood {
   /// the same, so these leave it.
   double owed_weight = 0;
   int reader = 0;  ///< this worker
+  /// Of buffers, where they are limited apart from the parameters; empty: `weights`.
+  std::vector<double> buffer_weights{};
+  Trim* trim = nullptr;  ///< null: the average is weighted
 };
 
 /// With which a rule counts vector or scalar k of the j-th neighbor's message; 0: it is not for

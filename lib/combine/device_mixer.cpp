@@ -139,8 +139,9 @@ void DeviceMixer::run(const Pass& pass) {
   const bool starts = pass.kind == Pass::Kind::start;
   if (starts) algorithm_->apply(algorithm::Sweep::start, algorithm::Block<float>{});
   require(
-      pass.kind != Pass::Kind::gather, ErrorKind::internal,
-      "DeviceMixer: a sweep that gathers; messages on devices do not change while they are read");
+      pass.kind != Pass::Kind::gather && pass.kind != Pass::Kind::measure, ErrorKind::internal,
+      "DeviceMixer: a sweep that gathers or measures; messages on devices do not change while they "
+      "are read, and are not measured");
   if (starts) is_trusted_ = false;
   const bool restores =
       guard_ && (pass.kind == Pass::Kind::publish || pass.kind == Pass::Kind::combine);

@@ -183,6 +183,24 @@ void Mixer::gather(const Neighborhood& neighborhood) {
        .neighborhood = &neighborhood});
 }
 
+SquaredDistances Mixer::measure(const Neighborhood& neighborhood) {
+  SquaredDistances found;
+  found.parameters.resize(neighborhood.payloads.size());
+  found.buffers.resize(neighborhood.payloads.size());
+  run({.kind = Pass::Kind::measure,
+       .info = {},
+       .own = neighborhood.own,
+       .neighborhood = &neighborhood,
+       .distances = &found});
+  return found;
+}
+
+std::uint64_t Mixer::elements() const {
+  std::uint64_t count = 0;
+  for (const Segment& segment : layout().segments()) count += segment.element_count;
+  return count;
+}
+
 void Mixer::combine_gathered(const Payload& own, const algorithm::RoundInfo& info,
                              const MutablePayload* next) {
   finish_combine(

@@ -22,10 +22,16 @@ namespace fast::combine {
 using AnyPartUpdate =
     std::variant<std::monostate, const PartUpdate<float>*, const PartUpdate<double>*>;
 
+/// Sums of squares of the differences between neighbors' messages and the worker's own, by
+/// neighbor.
+struct SquaredDistances {
+  std::vector<double> parameters, buffers;
+};
+
 /// One sweep over the model. What is absent is not done.
 struct Pass {
-  /// weights: they alone are the message.
-  enum class Kind { start, survey, publish, weights, combine, gather } kind;
+  /// weights: they alone are the message. measure: nothing but `distances` changes.
+  enum class Kind { start, survey, publish, weights, combine, gather, measure } kind;
   algorithm::RoundInfo info;
   Payload own;
   const Neighborhood* neighborhood = nullptr;  ///< pulls are computed from these
@@ -33,6 +39,7 @@ struct Pass {
   bool gathered = false;                       ///< pulls are those that Kind::gather left
   const Payload* pull = nullptr;               ///< pull 0 is given
   const MutablePayload* next = nullptr;
+  SquaredDistances* distances = nullptr;  ///< of `neighborhood`
 };
 
 class Mixer {
@@ -89,6 +96,10 @@ class Mixer {
   void gather(const Neighborhood& neighborhood);
   void combine_gathered(const Payload& own, const algorithm::RoundInfo& info,
                         const MutablePayload* next);
+  /// Of rules whose messages are the weights, over host memory.
+  SquaredDistances measure(const Neighborhood& neighborhood);
+  /// Elements of the model, those of buffers among them.
+  std::uint64_t elements() const;
   /// Until told otherwise (by none) combinations take the weights from the worker's own
   /// slot, updated, and leave the model's memory alone: for weights that live in slots.
   void take_updates(AnyPartUpdate update) { update_ = update; }

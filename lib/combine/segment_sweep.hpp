@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fast/core/random.hpp>
 #include <fast/mixing/kernels.hpp>
+#include <fast/mixing/robust.hpp>
 #include <type_traits>
 
 #include "codec/block.hpp"
@@ -98,7 +99,8 @@ struct HostMixer::SegmentSweep {
   const bool may_change = pass.sources != nullptr && pass.sources->may_change();
   /// A rule that only averages, over slots that kernels read and write as they are.
   const bool fused = traits.plain_average && !is_buffer && pass.kind == Pass::Kind::combine &&
-                     pass.neighborhood != nullptr && pass.next != nullptr && !guarded_reads &&
+                     pass.neighborhood != nullptr && pass.neighborhood->trim == nullptr &&
+                     pass.next != nullptr && !guarded_reads &&
                      (plain ? std::is_same_v<Stored, T>
                             : std::is_same_v<Stored, float> && piece.kind == codec::Kind::bf16 &&
                                   !mixer.codec_.stochastic);
@@ -120,6 +122,10 @@ struct HostMixer::SegmentSweep {
       algorithm::Block<T> block = begin(first, count);
       if (fused) {
         average(block, first);
+        continue;
+      }
+      if (pass.kind == Pass::Kind::measure) {
+        measure(block, first);
         continue;
       }
       read(first + count, [&] { prepare(block, first); });
@@ -250,20 +256,24 @@ struct HostMixer::SegmentSweep {
     return out;
   }
 
-  /// Pulls of one block towards payload vector k of the neighbors, straight from their memory.
-  void pull_towards(int k, T* out, const T* own, std::size_t first, std::size_t count) const {
+  /// Payload vector k of the j-th neighbor is not for this worker.
+  bool is_for_others(std::size_t j, int k) const {
+    return !is_buffer && traits.messages.by_side &&
+           weight_of(traits, *pass.neighborhood, j, k) == 0;
+  }
+
+  /// A block of payload vector k of each neighbor, straight from its memory. Valid until the next
+  /// call.
+  std::span<const T* const> messages(int k, const T* own, std::size_t first,
+                                     std::size_t count) const {
     thread_local std::vector<std::byte> scratch;  // a neighbor: a guarded copy, a decoded copy
     thread_local std::vector<const T*> values;
-    thread_local std::vector<T> weights;
     const Neighborhood& near = *pass.neighborhood;
     const std::size_t degree = near.payloads.size();
     scratch.resize(2 * block_bytes * degree);
     values.clear();
-    weights.clear();
     for (std::size_t j = 0; j < degree; ++j) {
-      const double weight = is_buffer ? near.weights[j] : weight_of(traits, near, j, k);
-      if (!is_buffer && traits.messages.by_side && weight == 0) continue;
-      weights.push_back(static_cast<T>(weight));
+      if (is_for_others(j, k)) continue;
       std::byte* room = scratch.data() + 2 * block_bytes * j;
       T* values_room = reinterpret_cast<T*>(room + block_bytes);
       const std::byte* vector = near.payloads[j].vector(k);
@@ -278,9 +288,38 @@ struct HostMixer::SegmentSweep {
                                       : decoded(code, values_room, count));
       }
     }
+    return values;
+  }
+
+  /// Pulls of one block towards payload vector k of the neighbors.
+  void pull_towards(int k, T* out, const T* own, std::size_t first, std::size_t count) const {
+    thread_local std::vector<T> weights;
+    const Neighborhood& near = *pass.neighborhood;
+    const std::span<const T* const> values = messages(k, own, first, count);
+    if (near.trim != nullptr)
+      return mixing::trimmed_differences(out, own, values, near.trim->each_side, count,
+                                         near.trim->kept);
+    const bool apart = is_buffer && !near.buffer_weights.empty();
+    weights.clear();
+    for (std::size_t j = 0; j < near.payloads.size(); ++j) {
+      if (is_for_others(j, k)) continue;
+      weights.push_back(static_cast<T>(apart       ? near.buffer_weights[j]
+                                       : is_buffer ? near.weights[j]
+                                                   : weight_of(traits, near, j, k)));
+    }
     mixing::weighted_differences(out, own, values, weights, count);
     if (!is_summed(k) || near.owed_weight == 0) return;
     for (std::size_t e = 0; e < count; ++e) out[e] -= static_cast<T>(near.owed_weight) * own[e];
+  }
+
+  /// Buffers differ from the model, as in a combination.
+  void measure(const algorithm::Block<T>& block, std::size_t first) {
+    const T* own =
+        is_buffer ? block.current : message(pass.own.vector(0), first, block.count, own_scratch[0]);
+    auto& squares = is_buffer ? pass.distances->buffers : pass.distances->parameters;
+    const std::span<const T* const> values = messages(0, own, first, block.count);
+    for (std::size_t j = 0; j < values.size(); ++j)
+      squares[j] += mixing::squared_distance(values[j], own, block.count);
   }
 
   /// A block's weights, after the optimizer's step, and the rule's state.

@@ -28,7 +28,8 @@ std::int64_t closing_rounds(const Schedule& schedule, const Spectrum& spectrum) 
 Worker closing_worker(const Group& group, const TopologyRule& rule, const Spectrum& spectrum,
                       std::vector<TensorView> parameters, WorkerOptions options) {
   options.algorithm = algorithm::awc();
-  if (!spectrum.doubly_stochastic) {
+  // Robust averages do not keep the mean anyway, and push-sum has none.
+  if (!spectrum.doubly_stochastic && options.robust == Robust::none) {
     options.algorithm = algorithm::push_sum();
     const MixingCheck found =
         check_mixing(rule.make(group.size()), options.weights, options.lazy_weights);

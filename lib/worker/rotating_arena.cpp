@@ -33,6 +33,10 @@ void check_for_rotation(const WorkerOptions& options) {
   require(options.not_finite != NotFinite::heal, ErrorKind::argument,
           "rotating arena: NotFinite::heal would leave out a step that has been published already; "
           "take NotFinite::abort or a fixed arena");
+  require(
+      options.robust == Robust::none, ErrorKind::argument,
+      "rotating arena: robust averaging reads the neighbors' weights twice; take robust none or "
+      "a fixed arena");
   if (options.codec.kind != codec::Kind::identity) {  // its name is not made in every round
     fail(ErrorKind::argument,
          "rotating arena: codec {}, but the weights live in the messages; take the codec identity",

@@ -102,7 +102,8 @@ namespace {
 
 constexpr int most_passes = 3;
 
-/// Rules that only average, over host memory, at any staleness.
+/// Rules that only average, over host memory, at any staleness. Not for robust averaging, which
+/// reads whole publications twice.
 class AveragingCombiner final : public Combiner {
  public:
   explicit AveragingCombiner(const Context& context) : Combiner(context) {}
@@ -129,7 +130,7 @@ class AveragingCombiner final : public Combiner {
   }
 };
 
-/// Other rules at staleness 0: published slots do not change before this worker has completed the
+/// All others at staleness 0: published slots do not change before this worker has completed the
 /// round. And all rules over the memory of a device: what they read above staleness 0 are copies.
 class ExactCombiner final : public Combiner {
  public:
@@ -148,6 +149,7 @@ class ExactCombiner final : public Combiner {
       algorithm::RoundInfo now = info;
       now.restarts = restarts;
       if (restarts) near.self_weight = 0;  // this worker's own message is of the epoch before
+      robust_.limit(near, round.row.neighbors.size());
       worker_.mixer.combine(near, now, fused ? &next : nullptr);
     }
     return std::ranges::all_of(arrivals, [&](const Arrival& arrival) {
@@ -156,7 +158,7 @@ class ExactCombiner final : public Combiner {
   }
 };
 
-/// Other rules over host memory above staleness 0: a slot may be written to while it is read. What
+/// All others over host memory above staleness 0: a slot may be written to while it is read. What
 /// was read is checked, and read again, at most three times, before it is used.
 class OptimisticCombiner final : public Combiner {
  public:
@@ -184,7 +186,9 @@ class OptimisticCombiner final : public Combiner {
     for (int pass = 1;; ++pass) {
       {
         const PhaseTimer timer(worker_, Phase::mix, worker_.progress.stats.mix_s);
-        worker_.mixer.gather(memory_.neighborhood(arrivals, round));
+        combine::Neighborhood near = memory_.neighborhood(arrivals, round);
+        robust_.limit(near, round.row.neighbors.size());
+        worker_.mixer.gather(near);
         epoch = std::max(epoch, memory_.epoch_after(arrivals, round));
       }
       const std::vector<std::size_t> torn = torn_of(arrivals);
@@ -221,7 +225,8 @@ MutablePayload Combiner::acquire() {
 
 std::unique_ptr<Combiner> make_combiner(const Context& context) {
   const bool on_device = context.options().accelerator != nullptr;
-  if (context.setting.traits.plain_average && !on_device)
+  const bool is_plain = context.options().robust == Robust::none;
+  if (context.setting.traits.plain_average && is_plain && !on_device)
     return std::make_unique<AveragingCombiner>(context);
   if (on_device || context.setting.exact()) return std::make_unique<ExactCombiner>(context);
   return std::make_unique<OptimisticCombiner>(context);
@@ -315,8 +320,27 @@ void Round::commit(const algorithm::RoundInfo& info) {
   }
 }
 
+namespace {
+
+/// 1 where nothing is limited.
+double share_of(const std::vector<combine::KeptShare>& kept, int worker) {
+  const auto found = std::ranges::find(kept, worker, &combine::KeptShare::worker);
+  return found == kept.end() ? 1 : found->share;
+}
+
+void add(std::vector<NeighborShare>& shares, int worker, double kept) {
+  auto of = std::ranges::lower_bound(shares, worker, {}, &NeighborShare::worker);
+  if (of == shares.end() || of->worker != worker) of = shares.insert(of, {.worker = worker});
+  ++of->reads;
+  if (kept < 1) ++of->clipped;
+  of->kept += (kept - of->kept) / static_cast<double>(of->reads);
+}
+
+}  // namespace
+
 void Round::count_reads(const std::vector<Arrival>& arrivals, const MixingRow& row) {
   WorkerStats& stats = worker_.progress.stats;
+  const std::vector<combine::KeptShare> limited = combiner_->kept();
   for (std::size_t k = 0; k < arrivals.size(); ++k) {
     const Arrival& arrival = arrivals[k];
     if (!is_present(arrival)) {
@@ -333,14 +357,16 @@ void Round::count_reads(const std::vector<Arrival>& arrivals, const MixingRow& r
         std::max<std::int64_t>(0, worker_.progress.combinations - arrival.round);
     const auto last = static_cast<std::int64_t>(stats.ages.size()) - 1;
     ++stats.ages[static_cast<std::size_t>(std::min(age, last))];
-    if (worker_.options().observer) report_read(arrival, age);
+    const double kept = share_of(limited, arrival.worker);
+    if (!limited.empty()) add(stats.shares, arrival.worker, kept);
+    if (worker_.options().observer) report_read(arrival, age, kept);
   }
 }
 
-void Round::report_read(const Arrival& arrival, std::int64_t age) const {
+void Round::report_read(const Arrival& arrival, std::int64_t age, double kept) const {
   worker_.options().observer->on_message({MessageEvent::Kind::read, worker_.rank(), arrival.worker,
                                           arrival.sequence, worker_.progress.stats.rounds, age,
-                                          arrival.fresh, Clock::now()});
+                                          arrival.fresh, Clock::now(), kept});
 }
 
 void Round::count_sent(bool sent, std::size_t readers) {

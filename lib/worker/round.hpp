@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "combine/robust_average.hpp"
 #include "worker/context.hpp"
 #include "worker/lag_detector.hpp"
 #include "worker/publisher.hpp"
@@ -62,15 +63,19 @@ class Combiner {
   /// In the coming round, rules that remember neighbors are in that epoch or in a newer one.
   void begin_epoch(double epoch) { least_epoch_ = epoch; }
   NeighborMemory& memory() { return memory_; }
+  /// What robust averaging has kept of each neighbor in the latest combination; empty: it is off.
+  std::vector<combine::KeptShare> kept() const { return robust_.kept(); }
 
  protected:
-  explicit Combiner(const Context& context) : worker_(context), memory_(context) {}
+  explicit Combiner(const Context& context)
+      : worker_(context), memory_(context), robust_(context.mixer, context.options().robust) {}
 
   /// The slot of the next publication.
   MutablePayload acquire();
 
   Context worker_;
   NeighborMemory memory_;
+  combine::RobustAverage robust_;
   double least_epoch_ = 0;
 };
 
@@ -97,7 +102,7 @@ class Round {
   /// With what the rule is to know of the topology.
   algorithm::RoundInfo known(algorithm::RoundInfo info, const RoundPlan::Round& round);
   void commit(const algorithm::RoundInfo& info);
-  void report_read(const Arrival& arrival, std::int64_t age) const;
+  void report_read(const Arrival& arrival, std::int64_t age, double kept) const;
   void count_reads(const std::vector<Arrival>& arrivals, const MixingRow& row);
   void count_sent(bool sent, std::size_t readers);
 

@@ -97,6 +97,15 @@ void add_fault_rows(OptionTable& table, WorkerOptions& worker) {
            "what happens when a loss or weights are not finite: abort (the run ends) or heal (the "
            "step is left out)")
       .also("nan");
+  table
+      .add("robust", worker.robust,
+           choice<Robust>({{"none", Robust::none},
+                           {"clip", Robust::clip},
+                           {"trimmed_mean", Robust::trimmed_mean}}),
+           "what limits bad neighbors (for awc, atc and local): clip (a neighbor that is further "
+           "away than others counts with a part of its difference) or trimmed_mean (of each "
+           "element, the values in the middle count)")
+      .agreed();
 }
 
 /// For programs that call the library: training programs set them by themselves.

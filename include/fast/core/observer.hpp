@@ -58,6 +58,7 @@ struct MessageEvent {
   std::int64_t age = 0;        ///< of what was read: rounds behind; at least 0
   bool fresh = true;           ///< not read before
   Clock::time_point at;
+  double kept = 1;  ///< of what was read: the share that robust averaging has kept
 };
 
 /// A worker takes another for dead or back; or has done something about itself (`peer` is then the

@@ -19,8 +19,8 @@ inline constexpr std::int64_t most_closing_rounds = 100;
 /// Collective, when all workers have finished training. Makes the Worker of closing rounds, which
 /// averages `parameters` in place, synchronously, whatever staleness and algorithm they were
 /// trained with; by push-sum where the weights do not keep the mean, as `spectrum`, that of the
-/// rule's schedule with those weights, has it. The weights, deadlines, participates, log and
-/// must_agree of `options` count.
+/// rule's schedule with those weights, has it. The weights, deadlines, participates, robust, log
+/// and must_agree of `options` count; robust averages are by awc alone.
 Worker closing_worker(const Group& group, const TopologyRule& rule, const Spectrum& spectrum,
                       std::vector<TensorView> parameters, WorkerOptions options = {});
 

@@ -12,6 +12,7 @@
 #include <fast/exchange/group.hpp>
 #include <fast/exchange/spares.hpp>
 #include <fast/membership/growth_rounds.hpp>
+#include <fast/mixing/robust.hpp>
 #include <fast/mixing/weights.hpp>
 #include <fast/topology/topology.hpp>
 
@@ -26,6 +27,14 @@
 #include <vector>
 
 namespace fast {
+
+/// What robust averaging has kept of a neighbor's publications.
+struct NeighborShare {
+  int worker = 0;            ///< the neighbor
+  std::int64_t reads = 0;    ///< of its publications
+  std::int64_t clipped = 0;  ///< of these, not kept as a whole
+  double kept = 0;           ///< the mean share that was kept, over `reads`
+};
 
 /// What a worker has done and where its time went.
 struct WorkerStats {
@@ -64,6 +73,7 @@ struct WorkerStats {
   /// The mixing weights are (I+W)/2: by WorkerOptions::lazy_weights, or because the algorithm needs
   /// larger eigenvalues than those of W. Averages then take about twice as many rounds.
   bool lazy_weights = false;
+  std::vector<NeighborShare> shares{};  ///< with WorkerOptions::robust, by worker
 };
 
 class Accelerator;   // made by cuda::accelerator()
@@ -118,6 +128,11 @@ struct WorkerOptions {
   /// of that time are gone.
   std::int64_t rejoin_after = 10;
   NotFinite not_finite = NotFinite::abort;
+  /// Limits what single bad neighbors do to this worker's weights. For rules that add the pull of
+  /// their neighbors' weights and remember nothing (awc, atc, local), over host memory; others are
+  /// refused. Initial weights, mean models, and the average that a worker adopts which comes back
+  /// are not robust.
+  Robust robust = Robust::none;
   std::function<void()> on_healed;  ///< the optimizer's state may not be finite either
   /// Which tensors take part in rounds; null: all. Integers never do. Tensors that do not take part
   /// are neither averaged nor sent. If they differ among the workers at the start, worker 0 logs

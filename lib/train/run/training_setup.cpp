@@ -62,6 +62,9 @@ void check_averages(const TrainerOptions& options) {
   require(options.patience == 0 || !options.worker.site, ErrorKind::argument,
           "Trainer: stopping early in a job that is a site, whose workers make exchanges together; "
           "leave patience out");
+  require(options.worker.robust == Robust::none || !options.all_reduce, ErrorKind::argument,
+          "Trainer: robust averaging with an all-reduce, whose sum shows no worker apart; leave "
+          "robust out or choose an exchange with neighbors");
 }
 
 void check_arena(const TrainerOptions& options, Backend& backend) {

@@ -72,6 +72,9 @@ std::string why_not_on_device(const WorkerOptions& options) {
         "algorithm {} with tensors on a device at staleness above 0; choose staleness 0, {}", name,
         worker::or_mirror);
   }
+  if (options.robust != Robust::none)
+    return fmt::format("robust averaging with tensors on a device; take robust none, {}",
+                       worker::or_mirror);
   const bool averages = std::holds_alternative<algorithm::Averaging>(*rule);
   const bool rounds = options.codec.kind == codec::Kind::bf16 && !options.codec.stochastic;
   if (options.codec.kind == codec::Kind::identity || (averages && rounds)) return {};

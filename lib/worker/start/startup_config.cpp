@@ -20,6 +20,7 @@
 #include "exchange/collective/host_broadcast.hpp"
 #include "worker/site_exchange.hpp"
 #include "worker/start/link_builder.hpp"
+#include "worker/start/robust_start.hpp"
 #include "worker/start/startup.hpp"
 
 namespace fast::worker {
@@ -277,11 +278,12 @@ void check_for_sites(const Group& group, const WorkerOptions& options) {
           "Worker: a site whose tensors are on a device; hand over a mirror in host memory");
 }
 
-/// The part of each rank alone. Returns what the user should know.
-std::string check_own_part(const Group& group, std::optional<StartupConfig>& agreed,
-                           const TopologyRule& rule, std::vector<TensorView> parameters,
-                           WorkerOptions options) {
+/// The part of each rank alone. Returns what the user should know, a line each.
+std::vector<std::string> check_own_part(const Group& group, std::optional<StartupConfig>& agreed,
+                                        const TopologyRule& rule,
+                                        std::vector<TensorView> parameters, WorkerOptions options) {
   check_options(options, options.algorithm.traits());
+  check_for_robust(options);
   check_for_spares(group, options);
   check_for_sites(group, options);
   TopologyConfig wiring{rule, options.weights, options.lazy_weights};
@@ -289,12 +291,13 @@ std::string check_own_part(const Group& group, std::optional<StartupConfig>& agr
   options.weights = wired.weights.rule;
   options.lazy_weights = wired.weights.lazy;
   wired.check_row(group.rank() < group.size() ? group.rank() : 0);
+  const std::string limits = robust_notice(wired.schedule, options.robust);
   std::vector<TensorView> unexchanged = left_out(parameters, options);
   ParameterLayout layout = layout_of(std::move(parameters), options);
   check_frozen(options, layout);
   agreed.emplace(StartupConfig{std::move(options), std::move(wiring), std::move(layout),
                                std::move(wired.schedule), std::move(unexchanged)});
-  return wired.weights.notice;
+  return {wired.weights.notice, limits};
 }
 
 }  // namespace
@@ -304,16 +307,18 @@ StartupConfig agree_on_start(const Group& group, const TopologyRule& rule,
   const Deadline deadline(options.deadline);
   const Group everyone = group.everyone();
   std::optional<StartupConfig> agreed;
-  std::string notice;
+  std::vector<std::string> notices;
   agree(everyone, deadline, "Worker: starting up", [&] {
-    notice = check_own_part(group, agreed, rule, std::move(parameters), std::move(options));
+    notices = check_own_part(group, agreed, rule, std::move(parameters), std::move(options));
   });
   const WorkerOptions& checked = agreed->options;
   require_agreement(
       everyone, fingerprint(agreed->layout, checked.algorithm.traits(), agreed->schedule, checked),
       deadline);
   compare_unexchanged(everyone, checked, agreed->unexchanged);
-  if (!notice.empty() && group.rank() == 0 && checked.log) checked.log(LogLevel::warning, notice);
+  for (const std::string& notice : notices) {
+    if (!notice.empty() && group.rank() == 0 && checked.log) checked.log(LogLevel::warning, notice);
+  }
   return std::move(*agreed);
 }
 

@@ -2,6 +2,8 @@
 
 #include <fast/topology/stencil.hpp>
 
+#include <limits>
+
 #include "support/catch.hpp"
 #include "worker/parts/fakes.hpp"
 #include "worker/publisher.hpp"
@@ -61,6 +63,102 @@ TEST_CASE("above staleness 0 a torn payload is read three times and then left ou
   CHECK(ring.progress.stats.rejected == 3);
   CHECK(arrivals[1].state == Arrival::State::torn);
   CHECK(ring.x[0] == Approx(1 + 3 / 3.0));
+}
+
+namespace {
+
+/// Four workers that read each other: weights of 1/4. The own value is 1, those of others 4, 7 and
+/// `last`.
+struct RobustFour : Scene {
+  RobustFour(Robust robust, std::int64_t staleness)
+      : Scene(1, 4, stencil::complete(), robust_with(robust, staleness)) {
+    worker::Publisher(context).begin(0);
+  }
+  static WorkerOptions robust_with(Robust robust, std::int64_t staleness) {
+    WorkerOptions options = with_staleness(staleness);
+    options.robust = robust;
+    return options;
+  }
+  /// The new value.
+  double combine(double last) {
+    arrivals = {arrival(0, 4), arrival(2, 7), arrival(3, last)};
+    exchange.arrivals = {arrivals};
+    combiner = make_combiner(context);
+    made = combiner->combine(arrivals, *plan.at(0), {});
+    return x[0];
+  }
+  double kept(int worker) const {
+    for (const auto& of : combiner->kept())
+      if (of.worker == worker) return of.share;
+    return -1;
+  }
+  std::vector<Arrival> arrivals;
+  std::unique_ptr<worker::Combiner> combiner;
+  bool made = false;
+};
+
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+TEST_CASE("the furthest of three neighbors is clipped to the second, or trimmed") {
+  for (const std::int64_t staleness : {0, 3}) {
+    RobustFour clipping(Robust::clip, staleness);
+    CHECK(clipping.combine(-59) == Approx(1 + (3 + 6 - 6) / 4.0));
+    CHECK(clipping.kept(3) == Approx(0.1));
+    CHECK(clipping.kept(2) == 1);
+    RobustFour trimming(Robust::trimmed_mean, staleness);
+    CHECK(trimming.combine(-59) == Approx((1 + 4) / 2.0));
+    CHECK(trimming.kept(3) == 0);
+    CHECK(trimming.kept(0) == 1);
+  }
+}
+
+TEST_CASE("a publication with NaN is left out, with nothing kept of it") {
+  for (const std::int64_t staleness : {0, 3}) {
+    RobustFour clipping(Robust::clip, staleness);
+    CHECK(clipping.combine(not_a_number) == Approx(1 + (3 + 6) / 4.0));  // it was the bad one
+    CHECK(clipping.kept(3) == 0);
+    RobustFour trimming(Robust::trimmed_mean, staleness);
+    CHECK(trimming.combine(not_a_number) == Approx(4));  // the mean of 1, 4, 7
+    CHECK(trimming.kept(3) == 0);
+    CHECK(trimming.kept(2) == 1);
+  }
+}
+
+TEST_CASE("neighbors that are lost are not taken for the bad ones") {
+  for (const std::int64_t staleness : {0, 3}) {
+    RobustFour two(Robust::clip, staleness);
+    two.arrivals = {two.arrival(0, 4), Scene::absent(2), two.arrival(3, 101)};
+    two.combiner = make_combiner(two.context);
+    CHECK(two.combiner->combine(two.arrivals, *two.plan.at(0), {}));
+    CHECK(two.x[0] == Approx(1 + (3 + 3) / 4.0));
+    CHECK(two.combiner->kept().size() == 2);
+    for (const Robust robust : {Robust::clip, Robust::trimmed_mean}) {
+      RobustFour one(robust, staleness);
+      one.arrivals = {Scene::absent(0), Scene::absent(2), one.arrival(3, 101)};
+      one.combiner = make_combiner(one.context);
+      CHECK(one.combiner->combine(one.arrivals, *one.plan.at(0), {}));
+      CHECK(one.x[0] == 1);
+      CHECK(one.kept(3) == 0);
+    }
+    RobustFour none(Robust::trimmed_mean, staleness);
+    none.arrivals = {Scene::absent(0), Scene::absent(2), Scene::absent(3)};
+    CHECK(make_combiner(none.context)->combine(none.arrivals, *none.plan.at(0), {}));
+    CHECK(none.x[0] == 1);
+  }
+}
+
+TEST_CASE("a publication that changes is measured again, or left out") {
+  RobustFour ring(Robust::clip, 3);
+  ring.exchange.torn = {2};
+  CHECK(ring.combine(-59) == Approx(1 + (3 - 3) / 4.0));
+  CHECK(ring.arrivals[1].state == Arrival::State::torn);
+  CHECK(ring.progress.stats.rejected == 3);
+  RobustFour exact(Robust::clip, 0);
+  exact.exchange.torn = {2};
+  exact.combine(-59);
+  CHECK_FALSE(exact.made);
 }
 
 TEST_CASE("a neighbor whose sums are torn takes its share of the tracker all the same") {
