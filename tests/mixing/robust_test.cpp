@@ -35,7 +35,8 @@ TEST_CASE("at most the tolerated number of bad neighbors cannot make the radius 
       for (double& distance : honest) distance = rng.uniform();
       std::vector<double> all = honest;
       while (all.size() < neighbors) all.push_back(draw % 2 == 0 ? 1e6 * rng.uniform() : 0);
-      REQUIRE(mixing::clip_radius(all, mixing::tolerated(neighbors)) <= *std::ranges::max_element(honest));
+      REQUIRE(mixing::clip_radius(all, mixing::tolerated(neighbors)) <=
+              *std::ranges::max_element(honest));
     }
   }
 }
@@ -77,7 +78,8 @@ Chain ends_of_chain(const Radius& radius) {
 
 }  // namespace
 
-TEST_CASE("a bad worker keeps the halves of a chain apart, and not with clipping by the true radius") {
+TEST_CASE(
+    "a bad worker keeps the halves of a chain apart, and not with clipping by the true radius") {
   const Chain plain = ends_of_chain(
       [](double, double, double, double) { return std::numeric_limits<double>::infinity(); });
   // Where the middle workers stand, 0.267 (200 - 2 x) = 0.1 x.
@@ -152,8 +154,8 @@ TEST_CASE("equal values stay exactly as they are, and all of them count") {
   const std::vector<double> own{0.1, 1e20, -3};
   std::vector<double> out(3, 7);
   std::vector<std::uint64_t> kept(4, 0);
-  mixing::trimmed_differences(out.data(), own.data(),
-                              std::vector<const double*>(4, own.data()), 1, 3, kept);
+  mixing::trimmed_differences(out.data(), own.data(), std::vector<const double*>(4, own.data()), 1,
+                              3, kept);
   CHECK(out == std::vector<double>(3, 0));
   CHECK(kept == std::vector<std::uint64_t>(4, 3));
 }

@@ -278,10 +278,10 @@ void check_for_sites(const Group& group, const WorkerOptions& options) {
           "Worker: a site whose tensors are on a device; hand over a mirror in host memory");
 }
 
-/// The part of each rank alone. Returns what the user should know, a line each.
-std::vector<std::string> check_own_part(const Group& group, std::optional<StartupConfig>& agreed,
-                                        const TopologyRule& rule,
-                                        std::vector<TensorView> parameters, WorkerOptions options) {
+/// The part of each rank alone. Returns what the user should know.
+std::string check_own_part(const Group& group, std::optional<StartupConfig>& agreed,
+                           const TopologyRule& rule, std::vector<TensorView> parameters,
+                           WorkerOptions options) {
   check_options(options, options.algorithm.traits());
   check_for_robust(options);
   check_for_spares(group, options);
@@ -291,13 +291,12 @@ std::vector<std::string> check_own_part(const Group& group, std::optional<Startu
   options.weights = wired.weights.rule;
   options.lazy_weights = wired.weights.lazy;
   wired.check_row(group.rank() < group.size() ? group.rank() : 0);
-  const std::string limits = robust_notice(wired.schedule, options.robust);
   std::vector<TensorView> unexchanged = left_out(parameters, options);
   ParameterLayout layout = layout_of(std::move(parameters), options);
   check_frozen(options, layout);
   agreed.emplace(StartupConfig{std::move(options), std::move(wiring), std::move(layout),
                                std::move(wired.schedule), std::move(unexchanged)});
-  return {wired.weights.notice, limits};
+  return wired.weights.notice;
 }
 
 }  // namespace
@@ -307,17 +306,21 @@ StartupConfig agree_on_start(const Group& group, const TopologyRule& rule,
   const Deadline deadline(options.deadline);
   const Group everyone = group.everyone();
   std::optional<StartupConfig> agreed;
-  std::vector<std::string> notices;
+  std::string notice, of_robust;
   agree(everyone, deadline, "Worker: starting up", [&] {
-    notices = check_own_part(group, agreed, rule, std::move(parameters), std::move(options));
+    notice = check_own_part(group, agreed, rule, std::move(parameters), std::move(options));
   });
   const WorkerOptions& checked = agreed->options;
   require_agreement(
       everyone, fingerprint(agreed->layout, checked.algorithm.traits(), agreed->schedule, checked),
       deadline);
+  if (checked.robust != Robust::none) {
+    agree(everyone, deadline, "Worker: starting up",
+          [&] { of_robust = robust_notice(agreed->schedule, checked.robust); });
+  }
   compare_unexchanged(everyone, checked, agreed->unexchanged);
-  for (const std::string& notice : notices) {
-    if (!notice.empty() && group.rank() == 0 && checked.log) checked.log(LogLevel::warning, notice);
+  for (const std::string& line : {notice, of_robust}) {
+    if (!line.empty() && group.rank() == 0 && checked.log) checked.log(LogLevel::warning, line);
   }
   return std::move(*agreed);
 }

@@ -240,7 +240,9 @@ TEST_CASE("publications that are not finite are left out, and counted as clipped
         options.codec = codec::by_name("fp16");
         Worker worker(group, stencil::complete(), {view_of("x", std::span(x))}, options);
         for (int t = 0; t < 20; ++t) {
-          worker.step([&] { if (group.rank() == 2) x[300] = 1e6F; });
+          worker.step([&] {
+            if (group.rank() == 2) x[300] = 1e6F;
+          });
         }
         worker.await_finish();
         if (group.rank() == 2) return;
@@ -316,7 +318,8 @@ TEST_CASE("rules that robust averaging does not fit refuse it with a reason") {
     options.algorithm = algorithm::by_name(name, testing::short_of(name));
     options.robust = Robust::clip;
     const bool fits = name == "awc" || name == "atc" || name == "local";
-    const std::string text = refusal(4, fits ? stencil::ring() : testing::topology_for(name), options);
+    const std::string text =
+        refusal(4, fits ? stencil::ring() : testing::topology_for(name), options);
     INFO(name << ": " << text);
     CHECK(text.empty() == fits);
     if (!fits) CHECK(text.find("robust averaging with algorithm") != std::string::npos);
@@ -333,9 +336,8 @@ TEST_CASE("topologies in which nobody has two neighbors are refused, some with o
   };
   std::vector<std::string> said;
   const auto contains = [&](const char* part) {
-    return std::ranges::any_of(said, [part](const std::string& line) {
-      return line.find(part) != std::string::npos;
-    });
+    return std::ranges::any_of(
+        said, [part](const std::string& line) { return line.find(part) != std::string::npos; });
   };
   CHECK(refusal(2, stencil::ring(), options(&said, Robust::clip)).find("torus2d") !=
         std::string::npos);
