@@ -103,6 +103,7 @@ class Prometheus final : public Observer {
     if (event.kind == MessageEvent::Kind::published) return publications_.Increment();
     (event.fresh ? fresh_reads_ : old_reads_).Increment();
     ages_.Observe(static_cast<double>(event.age));
+    if (event.kept < 1) note_clipped(event);
   }
 
   void on_peer(const PeerEvent& event) noexcept override {
@@ -123,6 +124,16 @@ class Prometheus final : public Observer {
   }
 
  private:
+  void note_clipped(const MessageEvent& event) {
+    const Labels peer{{"peer", std::to_string(event.from)}};
+    metrics_
+        .counter("fast_clipped_reads_total", "Publications that robust averaging has clipped", peer)
+        .Increment();
+    metrics_
+        .counter("fast_clipped_share_total", "Shares of these that it has left out, added up", peer)
+        .Increment(1 - event.kept);
+  }
+
   Metrics metrics_;
   prometheus::Counter& rounds_ = metrics_.counter("fast_rounds_total", "Rounds made");
   prometheus::Counter& publications_ = metrics_.counter("fast_publications_total", "Publications");

@@ -1,5 +1,6 @@
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <fast/core/error.hpp>
 #include <fast/topology/topology.hpp>
 #include <fast/train/summary.hpp>
@@ -20,6 +21,21 @@ std::string size_text(double bytes) {
   std::size_t unit = 0;
   for (; bytes >= 1000 && unit < 3; ++unit) bytes /= 1000;
   return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, units[unit]);
+}
+
+nlohmann::ordered_json json_of(const std::vector<NeighborShare>& shares) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const NeighborShare& of : shares)
+    all.push_back(
+        {{"worker", of.worker}, {"reads", of.reads}, {"clipped", of.clipped}, {"kept", of.kept}});
+  return all;
+}
+
+/// Of the worker of which least was kept.
+std::string least_kept(const std::vector<NeighborShare>& shares) {
+  const auto least = std::ranges::min_element(shares, {}, &NeighborShare::kept);
+  return fmt::format("{} of worker {}, clipped in {} of {} reads", percent(least->kept),
+                     least->worker, least->clipped, least->reads);
 }
 
 struct Figure {
@@ -66,6 +82,7 @@ std::string Summary::to_json() const {
       {"seconds", seconds},
       {"rejoined", rejoined},
       {"healed", healed},
+      {"shares", json_of(shares)},
       {"lost", lost},
       {"replaced", replaced},
       {"left", left},
@@ -143,6 +160,7 @@ std::string Summary::table(bool with_run) const {
   }
   if (rejoined > 0) table += fmt::format("  {:<28}  {}\n", "workers taken back", rejoined);
   if (healed > 0) table += fmt::format("  {:<28}  {}\n", "steps left out, not finite", healed);
+  if (!shares.empty()) table += fmt::format("  {:<28}  {}\n", "least kept", least_kept(shares));
   for (const auto& [name, value] : rows) table += fmt::format("  {:<28}  {}\n", name, value);
   return table;
 }

@@ -72,6 +72,7 @@ TEST_CASE("a summary's JSON holds every field in order") {
                                          "seconds",
                                          "rejoined",
                                          "healed",
+                                         "shares",
                                          "lost",
                                          "replaced",
                                          "left",
@@ -93,6 +94,18 @@ TEST_CASE("a summary's table shows percentages and sizes for people") {
   CHECK_THAT(table, ContainsSubstring("246.8 kB\n") &&
                         ContainsSubstring("  staleness                     inf\n"));
   CHECK(std::count(table.begin(), table.end(), '\n') == 21);
+}
+
+TEST_CASE("a summary names the worker of which robust averaging has kept least") {
+  train::Summary summary = example();
+  CHECK_THAT(summary.to_table(), !ContainsSubstring("kept"));
+  summary.shares = {{0, 10, 2, 0.9}, {3, 10, 9, 0.02}};
+  CHECK_THAT(summary.to_table(),
+             ContainsSubstring(
+                 "  least kept                    2.00 % of worker 3, clipped in 9 of 10 reads\n"));
+  const auto json = nlohmann::json::parse(summary.to_json());
+  CHECK(json["shares"][1] ==
+        nlohmann::json{{"worker", 3}, {"reads", 10}, {"clipped", 9}, {"kept", 0.02}});
 }
 
 TEST_CASE("a summary says that the algorithm has made the weights lazy") {

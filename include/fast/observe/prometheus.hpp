@@ -19,6 +19,8 @@ namespace fast::observe {
 /// | fast_publications_total | | publications |
 /// | fast_reads_total | fresh | publications of neighbors combined |
 /// | fast_read_age_rounds | | histogram: how many rounds behind they were |
+/// | fast_clipped_reads_total | peer | of these, not kept as a whole by robust averaging |
+/// | fast_clipped_share_total | peer | the shares that were left out, added up |
 /// | fast_peer_events_total | event, peer | suspected, returned, rejoined, healed |
 /// | fast_checkpoints_total | | checkpoints begun |
 /// | fast_epoch | | epochs finished |

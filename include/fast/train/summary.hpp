@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fast/core/measure.hpp>
+#include <fast/worker/worker.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -52,6 +53,8 @@ struct Summary {
   double seconds = 0;          ///< of the training loop
   std::uint64_t rejoined = 0;  ///< how often a worker caught up by adopting its neighbors' weights
   std::uint64_t healed = 0;    ///< steps left out as their loss or weights were not finite
+  /// What the readers of each worker have kept of it, with robust averaging; else empty.
+  std::vector<NeighborShare> shares;
   /// Workers that the run lost. The figures are then those of one survivor, and the mean model is
   /// that of its part of the survivors.
   std::vector<int> lost;

@@ -65,6 +65,9 @@ void RoundTally::add(const MessageEvent& event) {
     ++sum.reads;
     sum.age_sum += event.age;
     sum.age_max = std::max(sum.age_max, event.age);
+    RoundFigures::Kept& kept = sum.kept[event.from];
+    ++kept.reads;
+    kept.share += event.kept;
   });
 }
 
@@ -107,6 +110,16 @@ Figures waits_of(const RoundFigures& rounds) {
   return waits;
 }
 
+/// Of the workers of whom something was left out.
+Figures kept_of(const RoundFigures& rounds) {
+  Figures shares;
+  for (const auto& [worker, kept] : rounds.kept) {
+    const auto reads = static_cast<double>(kept.reads);
+    if (kept.share < reads) shares.emplace_back(std::to_string(worker), kept.share / reads);
+  }
+  return shares;
+}
+
 }  // namespace
 
 /// A part of training that has ended.
@@ -125,6 +138,7 @@ struct RunMetrics::SpanFigures {
     if (rounds.reads > 0) {
       append(line, {{"age_mean", rounds.age_mean()}, {"age_max", rounds.age_max}});
     }
+    if (const Figures kept = kept_of(rounds); !kept.empty()) append(line, {{"kept", kept}});
     return line;
   }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -51,7 +52,7 @@ class EpochSums {
 };
 
 /// What a worker's rounds consisted of: seconds of each phase, waits for each worker, ages of what
-/// was read.
+/// was read and how much of it robust averaging has kept.
 struct RoundFigures {
   double step_s = 0;
   double publish_s = 0;         ///< without waits for readers
@@ -60,6 +61,11 @@ struct RoundFigures {
   std::vector<double> waits_s;  ///< by worker, up to the last one that was waited for
   std::int64_t reads = 0;
   std::int64_t age_sum = 0, age_max = 0;  ///< rounds, over the reads
+  struct Kept {
+    std::int64_t reads = 0;
+    double share = 0;  ///< sum over these
+  };
+  std::map<int, Kept> kept;  ///< by worker
 
   double age_mean() const;  ///< NaN without reads
 };

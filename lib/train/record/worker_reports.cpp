@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,20 +30,45 @@ std::vector<Measure> measures_in(const json& all) {
   return measures;
 }
 
-/// The figures' bytes, then the measures as MessagePack, which has NaN.
+json json_of(const WorkerStats& worker) {
+  json shares = json::array();
+  for (const NeighborShare& of : worker.shares)
+    shares.push_back({of.worker, of.reads, of.clipped, of.kept});
+  return {worker.wait_s,        worker.publish_s,
+          worker.mix_s,         worker.reads,
+          worker.fresh_reads,   worker.messages_sent,
+          worker.messages_held, worker.rejoined,
+          worker.healed,        shares};
+}
+
+WorkerStats stats_in(const json& all) {
+  WorkerStats worker;
+  std::size_t next = 0;
+  for (double* seconds : {&worker.wait_s, &worker.publish_s, &worker.mix_s}) *seconds = all[next++];
+  for (std::int64_t* count : {&worker.reads, &worker.fresh_reads, &worker.messages_sent,
+                              &worker.messages_held, &worker.rejoined, &worker.healed})
+    *count = all[next++];
+  for (const json& of : all[next]) worker.shares.push_back({of[0], of[1], of[2], of[3]});
+  return worker;
+}
+
+/// The figures' bytes, then the rest as MessagePack, which has NaN.
 std::string packed(const Report& report) {
   const auto& figures = static_cast<const ReportFigures&>(report);
   std::string text(reinterpret_cast<const char*>(&figures), sizeof figures);
-  json::to_msgpack(json::array({json_of(report.mean_model), json_of(report.replica)}), text);
+  json::to_msgpack(
+      json::array({json_of(report.mean_model), json_of(report.replica), json_of(report.worker)}),
+      text);
   return text;
 }
 
 Report unpacked(const std::string& text) {
   Report report{};
   std::memcpy(static_cast<ReportFigures*>(&report), text.data(), sizeof(ReportFigures));
-  const json measures = json::from_msgpack(text.begin() + sizeof(ReportFigures), text.end());
-  report.mean_model = measures_in(measures[0]);
-  report.replica = measures_in(measures[1]);
+  const json rest = json::from_msgpack(text.begin() + sizeof(ReportFigures), text.end());
+  report.mean_model = measures_in(rest[0]);
+  report.replica = measures_in(rest[1]);
+  report.worker = stats_in(rest[2]);
   return report;
 }
 
@@ -127,6 +153,28 @@ std::optional<double> share(std::int64_t part, std::int64_t of) {
 
 }  // namespace
 
+namespace {
+
+/// By the worker whose publications were read, over its readers.
+void add_shares(const std::vector<Report>& reports, std::vector<NeighborShare>& all) {
+  std::map<int, NeighborShare> by_worker;
+  for (const Report& report : reports) {
+    for (const NeighborShare& share : report.worker.shares) {
+      NeighborShare& sum = by_worker[share.worker];
+      sum.worker = share.worker;
+      sum.reads += share.reads;
+      sum.clipped += share.clipped;
+      sum.kept += static_cast<double>(share.reads) * share.kept;
+    }
+  }
+  for (auto& [worker, sum] : by_worker) {
+    sum.kept /= static_cast<double>(sum.reads);
+    all.push_back(sum);
+  }
+}
+
+}  // namespace
+
 void add_up(const std::vector<Report>& reports, double test_samples, Summary& summary) {
   const double workers = static_cast<double>(reports.size());
   double longest_s = 0, worst = 1, samples = 0, loss_sum = 0, loss_samples = 0;
@@ -154,6 +202,7 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
     loss_sum += report.mean_model_loss_sum;
     loss_samples += report.mean_model_samples;
   }
+  add_shares(reports, summary.shares);
   summary.test_loss_mean_model = loss_sum / loss_samples;
   summary.test_accuracy_worst_worker = worst;
   add_measures(reports, summary);

@@ -15,12 +15,13 @@ namespace fast::train {
 
 /// What each worker tells the others at the end.
 struct ReportFigures {
-  WorkerStats worker;  ///< of training
   double loop_s, reduce_s, bytes_per_round, samples, rounds, epochs;
   double replica_accuracy, mean_model_correct, mean_model_loss_sum;
   double mean_model_samples;  ///< of the loss: those that could be read
 };
 struct Report : ReportFigures {
+  /// Of training. Others get what add_up() uses.
+  WorkerStats worker;
   /// Of other tasks than a classifier's: the mean model's on this worker's part of the test
   /// samples, and those of the worker's own model on all of them. They are told apart by name: a
   /// part of the samples may lack some, and may have another order.

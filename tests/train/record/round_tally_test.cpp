@@ -102,3 +102,13 @@ TEST_CASE("ages are those of reads") {
   CHECK(all.age_mean() == Approx(4.0 / 3));
   CHECK(all.age_max == 3);
 }
+
+TEST_CASE("what robust averaging has kept is added up by worker") {
+  RoundTally tally;
+  for (const double kept : {1.0, 0.25})
+    tally.add({.kind = MessageEvent::Kind::read, .from = 4, .at = zero, .kept = kept});
+  const auto all = tally.take(Window::epoch);
+  CHECK(all.kept.at(4).reads == 2);
+  CHECK(all.kept.at(4).share == 1.25);
+  CHECK(tally.take(Window::epoch).kept.empty());
+}

@@ -46,6 +46,27 @@ TEST_CASE("a summary has the slowest worker's time, the worst replica and means 
   CHECK(summary.sent_fraction == 0.75);
 }
 
+TEST_CASE("what was kept of a worker adds up over its readers, also of gathered reports") {
+  std::mutex mutex;
+  local::run(2, [&](const Group& group) {
+    Report mine = report_of(1, 1, 1);
+    mine.worker.healed = 7;
+    mine.worker.shares = {{2, 10 + 20 * group.rank(), 4, group.rank() == 0 ? 1.0 : 0.5}};
+    if (group.rank() == 1) mine.worker.shares.push_back({5, 3, 3, 0});
+    train::Summary summary;
+    train::add_up(train::gather(group, Deadline(Seconds(30)), mine), 6, summary);
+    const std::lock_guard lock(mutex);
+    CHECK(summary.healed == 14);
+    CHECK(summary.fresh_fraction == 0.5);
+    REQUIRE(summary.shares.size() == 2);
+    CHECK(summary.shares[0].worker == 2);
+    CHECK(summary.shares[0].reads == 40);
+    CHECK(summary.shares[0].clipped == 8);
+    CHECK(summary.shares[0].kept == Approx((10 + 30 * 0.5) / 40));
+    CHECK(summary.shares[1].kept == 0);
+  });
+}
+
 TEST_CASE("a worker that makes no step has no shares of time") {
   Report report = report_of(1e-6, 50, 0.5);
   report.samples = 0;
