@@ -39,7 +39,7 @@ def _reduced(result: Any) -> tuple[Any, ...]:
     return _plain, ({name: getattr(result, name) for name in dir(result) if not name.startswith("_")},)
 
 
-for _kind in (_core.WorkerStats, _core.Departures):
+for _kind in (_core.NeighborShare, _core.WorkerStats, _core.Departures):
     copyreg.pickle(_kind, _reduced)
 
 

@@ -24,6 +24,8 @@ NEED_THE_WHOLE = {
     ("algorithm", "event_triggered"): "it compares the distance that the whole model has moved with a threshold",
     ("on_nonfinite", "heal"): _HALF_A_STEP,
     ("nan", "heal"): _HALF_A_STEP,
+    ("robust", "clip"): "it compares the distances of whole models",
+    ("robust", "trimmed_mean"): "a publication that is not finite is left out as a whole",
 }
 
 Result = TypeVar("Result")

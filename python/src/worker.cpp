@@ -240,6 +240,13 @@ std::string described(nb::handle self) {
 }
 
 void bind_stats(nb::module_& module) {
+  nb::class_<NeighborShare>(module, "NeighborShare",
+                            "What robust averaging has kept of a neighbor's publications.")
+      .def_ro("worker", &NeighborShare::worker, "The neighbor.")
+      .def_ro("reads", &NeighborShare::reads, "Of its publications.")
+      .def_ro("clipped", &NeighborShare::clipped, "Of these, not kept as a whole.")
+      .def_ro("kept", &NeighborShare::kept, "The mean share that was kept.")
+      .def("__repr__", &described);
   nb::class_<WorkerStats>(module, "WorkerStats", "What a worker has done and where its time went.")
       .def_ro("rounds", &WorkerStats::rounds)
       .def_ro("step_s", &WorkerStats::step_s, "Seconds in the user's own step.")
@@ -268,6 +275,7 @@ void bind_stats(nb::module_& module) {
               "The mixing weights are (I+W)/2, as an option or the algorithm asks for.")
       .def_ro("mean_drift_weight", &WorkerStats::mean_drift_weight,
               "Bound on how far lost neighbors have moved the mean.")
+      .def_ro("shares", &WorkerStats::shares, "With the option robust, a NeighborShare each.")
       .def("__repr__", &described);
   nb::class_<Departures>(module, "Departures", "Workers that take no part in training any more.")
       .def_ro("finished", &Departures::finished)

@@ -53,7 +53,7 @@ def test_a_script_that_does_not_guard_its_start_is_told_in_one_line(tmp_path):
 def test_counters_are_printed_with_their_names():
     results = fast.local.run(1, lambda: fast.Worker({"x": np.zeros(3)}, deadline=30).stats)
     text = repr(results[0])
-    assert text.startswith("WorkerStats(rounds=0, step_s=0.0, wait_s=") and "mean_drift_weight=0.0)" in text
+    assert text.startswith("WorkerStats(rounds=0, step_s=0.0, wait_s=") and "mean_drift_weight=0.0, shares=[])" in text
     assert f"ages={[0] * 16}" in text
 
 
