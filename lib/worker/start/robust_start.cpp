@@ -21,11 +21,11 @@ std::string_view why_not(const algorithm::RuleTraits& rule) {
     return "a worker reads one other in a round, and has nothing to compare it with";
   if (rule.topology.divides() || rule.messages.scalars > 0)
     return "its messages are shares of a sum, of which nothing may be left out";
-  if (rule.topology.mixing == MixingRequirement::unit || rule.messages.vectors > 1 ||
-      rule.messages.weights_apart)
-    return "its messages are no weights, or not weights alone";
-  if (rule.messages.selection.selects() || rule.messages.sparsity.bounded())
+  if (rule.messages.selection.selects())
     return "its messages are a part of the weights, whose distances tell little of the whole";
+  if (rule.topology.mixing == MixingRequirement::unit || rule.messages.vectors > 1 ||
+      rule.messages.weights_apart || rule.messages.sparsity.bounded())
+    return "its messages are no weights, or not weights alone";
   if (rule.memory.vectors > 0)
     return "what it keeps from round to round would follow the limited values";
   return {};
