@@ -50,10 +50,13 @@ void trim_block(T* out, const T* own, std::span<const T* const> values, std::siz
   const T* const least = rows.data() + trim * at_once;
   const T* const most = rows.data() + (n - 1 - trim) * at_once;
   for (std::size_t j = 0; j < values.size(); ++j) {
+    std::uint32_t counted = 0;
     for (std::size_t e = 0; e < count; ++e) {
       const T difference = values[j][first + e] - own[first + e];
-      kept[j] += least[e] <= difference && difference <= most[e] ? 1 : 0;
+      counted += static_cast<std::uint32_t>(least[e] <= difference) &
+                 static_cast<std::uint32_t>(difference <= most[e]);
     }
+    kept[j] += counted;
   }
   std::fill_n(out + first, count, T{0});
   for (const T* row = least; row <= most; row += at_once) {
