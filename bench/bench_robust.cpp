@@ -28,8 +28,8 @@ struct Options {
   std::size_t samples = 160;  ///< of each worker
   double noise = 2.2, rate = 0.05;
   std::vector<std::string> topologies{"ring", "torus2d", "complete"};
-  std::vector<std::string> attacks{"none",      "not finite", "noise", "sign flip", "scale",
-                                   "dissensus", "alie"};
+  std::vector<std::string> attacks{"none",  "not finite", "noise", "sign flip",
+                                   "scale", "dissensus",  "alie"};
   std::vector<std::string> methods{"none", "clip", "trimmed_mean"};
 };
 
@@ -195,12 +195,13 @@ class Samples {
 constexpr std::size_t test_samples = 5000;
 
 /// One worker's part.
-void train(const Group& group, const Options& o, const Run& run, const Samples& all,
-           Stage& stage, Result& result) {
+void train(const Group& group, const Options& o, const Run& run, const Samples& all, Stage& stage,
+           Result& result) {
   const auto me = static_cast<std::size_t>(group.rank());
   const bool attacks = group.rank() == bad && run.attack != "none";
-  const auto model = nn::make_backend<float>(nn::mlp({std::int64_t{features}, 64, classes}), run.seed,
-                                             {.optimizer = nn::SgdOptions{.momentum = 0.9}});
+  const auto model =
+      nn::make_backend<float>(nn::mlp({std::int64_t{features}, 64, classes}), run.seed,
+                              {.optimizer = nn::SgdOptions{.momentum = 0.9}});
   const ParameterLayout layout(model->parameters());
   Worker worker(group, topology_by_name(run.topology), model->parameters(), options_of(run));
   Rng rng(run.seed + 99);
@@ -236,8 +237,7 @@ Result measured(const Options& o, const Run& run) {
   Stage stage{.topology = topology_by_name(run.topology).make(workers).at(0)};
   Result result;
   try {
-    local::run(workers,
-               [&](const Group& group) { train(group, o, run, all, stage, result); });
+    local::run(workers, [&](const Group& group) { train(group, o, run, all, stage, result); });
   } catch (const Error&) {
     result.ended = false;
   }
@@ -257,9 +257,12 @@ bench::Row row_of(const Options& o, Run run) {
   const auto text = [](const std::vector<double>& values) {
     return std::isnan(mean_of(values)) ? "-" : fmt::format("{:.2f}", mean_of(values));
   };
-  return {{"topology", run.topology},      {"attack", run.attack},
-          {"robust", run.robust},          {"mean of good, %", text(means)},
-          {"worst of good, %", text(worst)}, {"kept of bad", text(bad_kept)},
+  return {{"topology", run.topology},
+          {"attack", run.attack},
+          {"robust", run.robust},
+          {"mean of good, %", text(means)},
+          {"worst of good, %", text(worst)},
+          {"kept of bad", text(bad_kept)},
           {"kept of good", text(good_kept)}};
 }
 
