@@ -20,7 +20,8 @@ RuleTraits A2cid2::traits() const {
           .source = "A²CiD², Nabli et al. 2023, arXiv 2306.08289, algorithm 1, in rounds",
           .messages = {.own = Own::unused},
           .timing = {.why_synchronous = "both of a pair must average the same two values"},
-          .topology = {.mixing = MixingRequirement::matching, .needs_meetings = true},
+          .topology = {.mixing = MixingRequirement::matching,
+                       .needs_meetings = !options.mixing_rate || !options.second_step},
           .memory = {.vectors = 1},
           .parameters = fmt::format("mixing_rate={} second_step={}", text_of(options.mixing_rate),
                                     text_of(options.second_step))};

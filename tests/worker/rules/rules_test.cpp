@@ -114,6 +114,9 @@ TEST_CASE("a rule's options come by name and refuse what they do not know") {
                     Contains("period 0; it must be 1 or more"));
   CHECK(by_name("a2cid2", {{"mixing_rate", "0.2"}}).traits().parameters ==
         "mixing_rate=0.2 second_step=adaptive");
+  CHECK_FALSE(by_name("a2cid2", {{"mixing_rate", "0.2"}, {"second_step", "0.9"}})
+                  .traits()
+                  .topology.needs_meetings);
   CHECK_THROWS_WITH(by_name("gut", {{"mu", "0.2"}}), Contains("their sum must be below 1"));
   CHECK_THROWS_WITH(by_name("a2cid2", {{"second_step", "0"}}), Contains("must be above 0"));
   CHECK_THROWS_WITH(by_name("awk"), Contains("choose one of none, awc, atc"));
