@@ -14,24 +14,20 @@ namespace {
 class RelaySum {
  public:
   static RuleTraits traits() {
-    return {
-        .name = "relay_sum",
-        .summary =
-            "x_i + δ_i averaged with what both sides pass on: the workers there, d rounds "
-            "ago at distance d",
-        .source = "RelaySGD, Vogels et al. 2021, arXiv 2110.04175, algorithm 1, on a chain",
-        .messages = {.vectors = sides,
-                     .scalars = sides,
-                     .weights_apart = true,
-                     .by_side = true,
-                     .own = Own::message},
-        .timing = {.publish_point = PublishPoint::after_step,
-                   .why_synchronous = "a worker must pass on each message in the next round"},
-        .topology = {.mixing = MixingRequirement::chain, .needs_static = true},
-        .precision = {.why_exact = "what a code takes of a message travels on"},
-        .memory = {.vectors = sides},
-        .step = {.stable_rates = "relay_sum averages with weights that are as many rounds old "
-                                 "as the workers are apart: long chains bear small rates only"}};
+    return {.name = "relay_sum",
+            .summary =
+                "x_i + δ_i averaged with what both sides pass on: at distance d, d - 1 rounds old",
+            .source = "RelaySGD, Vogels et al. 2021, arXiv 2110.04175, algorithm 1, on a chain",
+            .messages = {.vectors = sides,
+                         .scalars = sides,
+                         .weights_apart = true,
+                         .by_side = true,
+                         .own = Own::message},
+            .timing = {.publish_point = PublishPoint::after_step,
+                       .why_synchronous = "a worker must pass on each message in the next round"},
+            .topology = {.mixing = MixingRequirement::chain, .needs_static = true},
+            .precision = {.why_exact = "what a code takes of a message travels on"},
+            .memory = {.vectors = sides}};
   }
 
   template <class T>

@@ -100,7 +100,7 @@ TEST_CASE("what messages of relay_sum miss is not missing later") {
   }
 }
 
-TEST_CASE("parts of a chain that lost its middle go on to their own optimum") {
+TEST_CASE("the mean of a part of a broken chain goes to the optimum of the part") {
   Lockstep<double> run = started("relay_sum");
   train(run, 50);
   run.lose(
@@ -115,7 +115,7 @@ TEST_CASE("parts of a chain that lost its middle go on to their own optimum") {
   CHECK(mean / mass == Approx(expected / mass).epsilon(1e-9));
 }
 
-TEST_CASE("a chain averages what its workers had as many rounds ago as they are apart") {
+TEST_CASE("a chain averages weights that are older the further their workers are apart") {
   Lockstep<double> run(stencil::grid1d(), 3, std::vector<double>(1, 0.0), with("relay_sum"));
   // Worker 2 moves once. Nobody has told it of worker 0 yet, for which its own weights stand.
   run.round([](int worker, std::span<double> x) { x[0] += worker == 2 ? 9 : 0; }, 0.1);
