@@ -109,7 +109,7 @@ struct A2cid2Options {
   std::optional<double> second_step;  ///< α̃; empty: √(χ₁/χ₂)/2 of the schedule
 };
 /// A²CiD²: pairwise with a second copy of the weights, which goes further towards the partner's.
-/// The two mix in every round. Faster than pairwise where the graph is badly connected.
+/// The two mix in every round. On rings it agrees faster than pairwise, with base2 slower.
 Rule a2cid2(const A2cid2Options& options = {});
 
 struct DilocoOptions {

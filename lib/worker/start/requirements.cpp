@@ -133,6 +133,10 @@ MixingNeeds requirements(const RuleTraits& rule) {
     needs.connected = combines;
     return needs;
   }
+  if (rule.topology.mixing == MixingRequirement::chain) {  // its weights do not count
+    needs.connected = needs.unchanging = needs.chain = true;
+    return needs;
+  }
   needs.rows = rule.topology.mixing != MixingRequirement::column_stochastic;
   needs.columns_on_average = true;
   needs.columns = !keeps_mean_on_average(rule);
@@ -142,7 +146,6 @@ MixingNeeds requirements(const RuleTraits& rule) {
                     rule.topology.mixing == MixingRequirement::matching;
   needs.unchanging = rule.topology.needs_static;
   needs.pairs = rule.topology.mixing == MixingRequirement::matching;
-  needs.chain = rule.topology.mixing == MixingRequirement::chain;
   needs.complete = rule.topology.mixing == MixingRequirement::complete;
   if (rule.topology.mixing == MixingRequirement::positive)
     needs.eigenvalues_above = rule.topology.eigenvalues_above;
