@@ -51,8 +51,8 @@ class Mixer {
   /// Of a payload's vectors.
   const codec::CodedLayout& coded() const { return coded_; }
   MessageScalars& scalars() { return scalars_; }
-  /// False if the last survey or publication has met a value that is not finite. Sweeps on a device
-  /// do not look.
+  /// False if the last survey, publication or measure() (in the worker's own message) has met a
+  /// value that is not finite. Sweeps on a device do not look.
   bool is_finite() const { return finite_; }
   /// Looks at the model's memory, on a device too.
   virtual bool has_finite_weights() const { return memory_->is_finite(); }

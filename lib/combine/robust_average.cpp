@@ -15,15 +15,17 @@ std::vector<double> shares_of(std::vector<double> squares, std::size_t tolerated
 
 }  // namespace
 
-void RobustAverage::limit(Neighborhood& near, std::size_t neighbors) {
-  if (kind_ == Robust::none) return;
+bool RobustAverage::limit(Neighborhood& near, std::size_t neighbors) {
+  if (kind_ == Robust::none) return true;
   shares_.clear();
   trimmed_.clear();
   SquaredDistances distances = mixer_.measure(near);
+  if (!mixer_.is_finite()) return false;
   leave_out(near, distances);
   const std::size_t bad = shares_.size(), tolerated = mixing::tolerated(neighbors);
   const std::size_t others = tolerated - std::min(bad, tolerated);
   kind_ == Robust::clip ? clip(near, distances, others) : trim(near, others);
+  return true;
 }
 
 /// Those whose distance is not finite.

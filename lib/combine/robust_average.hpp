@@ -23,8 +23,9 @@ class RobustAverage {
   /// Before a combination or gather() of these, the neighbors that are present of `neighbors`:
   /// leaves out those whose publications are not finite, and limits the others. Reads all
   /// publications once, which must then not change until the combination has read them too; else
-  /// what was combined does not count. `near` refers to this object.
-  void limit(Neighborhood& near, std::size_t neighbors);
+  /// what was combined does not count. `near` refers to this object. False: the worker's own message
+  /// is not finite, nothing can be compared with it, and `near` is as before.
+  [[nodiscard]] bool limit(Neighborhood& near, std::size_t neighbors);
   /// Of the combination since the latest limit(), by neighbor; empty: nothing is limited. With
   /// clipping, that of the parameters.
   std::vector<KeptShare> kept() const;

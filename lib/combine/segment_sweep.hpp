@@ -316,6 +316,7 @@ struct HostMixer::SegmentSweep {
   void measure(const algorithm::Block<T>& block, std::size_t first) {
     const T* own =
         is_buffer ? block.current : message(pass.own.vector(0), first, block.count, own_scratch[0]);
+    note(mixing::all_finite(own, block.count));
     auto& squares = is_buffer ? pass.distances->buffers : pass.distances->parameters;
     const std::span<const T* const> values = messages(0, own, first, block.count);
     for (std::size_t j = 0; j < values.size(); ++j)

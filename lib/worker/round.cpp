@@ -1,6 +1,7 @@
 #include "worker/round.hpp"
 
 #include <algorithm>
+#include <fast/core/error.hpp>
 #include <utility>
 
 #include "worker/context.hpp"
@@ -149,7 +150,7 @@ class ExactCombiner final : public Combiner {
       algorithm::RoundInfo now = info;
       now.restarts = restarts;
       if (restarts) near.self_weight = 0;  // this worker's own message is of the epoch before
-      robust_.limit(near, round.row.neighbors.size());
+      limit(near, round);
       worker_.mixer.combine(near, now, fused ? &next : nullptr);
     }
     return std::ranges::all_of(arrivals, [&](const Arrival& arrival) {
@@ -187,7 +188,7 @@ class OptimisticCombiner final : public Combiner {
       {
         const PhaseTimer timer(worker_, Phase::mix, worker_.progress.stats.mix_s);
         combine::Neighborhood near = memory_.neighborhood(arrivals, round);
-        robust_.limit(near, round.row.neighbors.size());
+        limit(near, round);
         worker_.mixer.gather(near);
         epoch = std::max(epoch, memory_.epoch_after(arrivals, round));
       }
@@ -221,6 +222,17 @@ class OptimisticCombiner final : public Combiner {
 MutablePayload Combiner::acquire() {
   const PhaseTimer timer(worker_, Phase::wait, worker_.progress.stats.wait_s);
   return worker_.exchange.acquire();
+}
+
+/// A codec makes infinities of finite weights that it cannot hold.
+void Combiner::limit(combine::Neighborhood& near, const RoundPlan::Round& round) {
+  if (robust_.limit(near, round.row.neighbors.size())) return;
+  require_finite(worker_, worker_.mixer.has_finite_weights());
+  fail(ErrorKind::numeric,
+       "Worker: worker {} in round {}: its own message has a value that is not finite in codec {}, "
+       "though its weights are finite; robust averaging compares the others with it. Choose a "
+       "codec of a wider range, or try a smaller learning rate",
+       worker_.rank(), worker_.progress.stats.rounds, codec::name(worker_.options().codec));
 }
 
 std::unique_ptr<Combiner> make_combiner(const Context& context) {

@@ -72,6 +72,8 @@ class Combiner {
 
   /// The slot of the next publication.
   MutablePayload acquire();
+  /// Robust averaging, where it is on. Throws Error(numeric) if the own message is not finite.
+  void limit(combine::Neighborhood& near, const RoundPlan::Round& round);
 
   Context worker_;
   NeighborMemory memory_;

@@ -1,5 +1,6 @@
 #include "worker/round.hpp"
 
+#include <fast/core/error.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include <limits>
@@ -123,6 +124,23 @@ TEST_CASE("a publication with NaN is left out, with nothing kept of it") {
     CHECK(trimming.combine(not_a_number) == Approx(4));  // the mean of 1, 4, 7
     CHECK(trimming.kept(3) == 0);
     CHECK(trimming.kept(2) == 1);
+  }
+}
+
+TEST_CASE("an own message that is not finite is told from neighbors that are not") {
+  for (const std::int64_t staleness : {0, 3}) {
+    for (const Robust robust : {Robust::clip, Robust::trimmed_mean}) {
+      RobustFour four(robust, staleness);
+      four.exchange.newest().values[2] = not_a_number;
+      try {
+        four.combine(9);
+        FAIL("it has combined");
+      } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::numeric);
+        CHECK_THAT(error.what(), ContainsSubstring("its own message"));
+      }
+      CHECK(four.combiner->kept().empty());
+    }
   }
 }
 
