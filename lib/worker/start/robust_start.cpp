@@ -59,6 +59,9 @@ void check_for_robust(const WorkerOptions& options) {
   require(reason.empty(), ErrorKind::argument,
           "Worker: robust averaging with algorithm {}: {}; take awc, atc or local, or robust none",
           rule.name, reason);
+  require(!options.site, ErrorKind::argument,
+          "Worker: robust averaging with a site: averages between sites are plain means, by which a "
+          "bad worker reaches all; take robust none");
 }
 
 std::string robust_notice(const Schedule& schedule, Robust robust) {

@@ -380,6 +380,13 @@ TEST_CASE("topologies in which nobody has two neighbors are refused, some with o
   CHECK_FALSE(contains("median"));
 }
 
+TEST_CASE("a site refuses robust averaging") {
+  WorkerOptions options = robust_options(Robust::clip);
+  int site = 0;  // whose exchanges nobody makes
+  options.site = {std::make_shared<int>(), reinterpret_cast<SiteExchange*>(&site)};
+  CHECK_THROWS_WITH(worker::check_for_robust(options), ContainsSubstring("between sites"));
+}
+
 TEST_CASE("a rotating arena refuses robust averaging") {
   CHECK_THROWS_AS(check_for_rotation(robust_options(Robust::clip)), Error);
 }
