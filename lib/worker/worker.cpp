@@ -14,6 +14,7 @@
 #include "worker/impl.hpp"
 #include "worker/site_exchange.hpp"
 #include "worker/start/requirements.hpp"
+#include "worker/start/robust_start.hpp"
 #include "worker/start/startup.hpp"
 
 namespace fast {
@@ -343,8 +344,11 @@ void Worker::Impl::set_schedule(const TopologyRule& rule) {
   const worker::TopologyConfig wanted{rule, wiring.weights, wiring.lazy};
   const worker::ResolvedTopology wired = wanted.of(setting.group.size(), setting.options);
   wired.check_row(context.rank());
+  const std::string of_robust = worker::robust_notice(wired.schedule, setting.options.robust);
   plan->change(wired.schedule, progress.combinations, wired.weights.rule, wired.weights.lazy);
-  if (!wired.weights.notice.empty() && context.rank() == 0) context.warn(wired.weights.notice);
+  for (const std::string& line : {wired.weights.notice, of_robust}) {
+    if (!line.empty() && context.rank() == 0) context.warn(line);
+  }
   reset_rule_state();
 }
 

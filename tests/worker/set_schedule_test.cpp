@@ -2,6 +2,8 @@
 // schedule before has got.
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
+#include <fast/topology/graphs.hpp>
+#include <fast/topology/load.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include <mutex>
@@ -108,5 +110,27 @@ TEST_CASE("a schedule that the weights do not fit is refused in the call, and th
     testing::expect(refused, "a topology without weights has none that were given");
     c.worker.step([] {});
     testing::expect_near(c.x[0], mixed(with_weights(), group.rank()), "the old schedule");
+  });
+}
+
+TEST_CASE("a schedule that robust averaging does not fit is refused in the call, or noticed") {
+  local::run(4, [](const Group& group) {
+    WorkerOptions options = testing::quick();
+    options.robust = Robust::clip;
+    std::string warnings;
+    options.log = [&](LogLevel, std::string_view text) { warnings += std::string(text) + "\n"; };
+    Constant c(group, stencil::complete(), group.rank(), options);
+    bool refused = false;
+    try {
+      c.worker.set_schedule(schedule::one_peer_exponential());
+    } catch (const Error& error) {
+      refused = error.kind() == ErrorKind::topology;
+    }
+    testing::expect(refused, "nobody reads two neighbors");
+    c.worker.set_schedule(topology_by_name("line"));
+    const bool is_told = warnings.find("reads one neighbor") != std::string::npos;
+    testing::expect(is_told == (group.rank() == 0), "worker 0 tells: " + warnings);
+    c.idle(2);
+    c.worker.await_finish();
   });
 }
