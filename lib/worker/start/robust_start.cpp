@@ -31,6 +31,7 @@ std::string_view why_not(const algorithm::RuleTraits& rule) {
   return {};
 }
 
+/// Of the workers that read others.
 struct Degrees {
   int least, most, of_least;  ///< the last: the worker
 };
@@ -42,6 +43,7 @@ Degrees degrees_of(const Schedule& schedule) {
     const Topology topology = schedule.at(round);
     for (int worker = 0; worker < topology.workers(); ++worker) {
       const int degree = topology.in_degree(worker);
+      if (degree == 0) continue;
       found.most = std::max(found.most, degree);
       if (degree < found.least) found.of_least = worker;
       found.least = std::min(found.least, degree);
@@ -74,9 +76,9 @@ std::string robust_notice(const Schedule& schedule, Robust robust) {
           schedule.name());
   if (degrees.least < 2)
     return fmt::format(
-        "robust averaging on {}: worker {} reads {} in some round, which is not limited: nothing "
-        "tells whether it is bad",
-        schedule.name(), degrees.of_least, degrees.least == 0 ? "nobody" : "one neighbor");
+        "robust averaging on {}: worker {} reads one neighbor in some round, which is not limited: "
+        "nothing tells whether it is bad",
+        schedule.name(), degrees.of_least);
   if (degrees.least > 2 || robust != Robust::trimmed_mean) return {};
   return fmt::format(
       "robust averaging on {}: the trimmed mean of a worker and two neighbors is the median of the "

@@ -373,6 +373,9 @@ TEST_CASE("topologies in which nobody has two neighbors are refused, some with o
   CHECK_FALSE(contains("one neighbor"));
   CHECK(refusal(3, topology_by_name("line"), options(&said, Robust::clip)) == "");
   CHECK(contains("worker 0 reads one neighbor"));
+  const Topology star("star", {{}, {0}, {0, 1}, {0, 1, 2}});  // worker 0 reads nobody
+  CHECK(refusal(4, star, options(&said, Robust::clip)) == "");
+  CHECK(contains("worker 1 reads one neighbor"));
   CHECK(refusal(4, stencil::ring(), options(&said, Robust::trimmed_mean)) == "");
   CHECK(contains("median"));
   said.clear();
