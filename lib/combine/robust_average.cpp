@@ -19,11 +19,20 @@ bool RobustAverage::limit(Neighborhood& near, std::size_t neighbors) {
   if (kind_ == Robust::none) return true;
   shares_.clear();
   trimmed_.clear();
+  lacks_neighbors_ = false;
   SquaredDistances distances = mixer_.measure(near);
   if (!mixer_.is_finite()) return false;
   leave_out(near, distances);
   const std::size_t bad = shares_.size(), tolerated = mixing::tolerated(neighbors);
   const std::size_t others = tolerated - std::min(bad, tolerated);
+  const std::size_t needed = kind_ == Robust::clip ? others + 1 : 2 * others;
+  if (near.workers.size() < needed) {
+    lacks_neighbors_ = !near.workers.empty();
+    near.workers.clear();
+    near.payloads.clear();
+    near.weights.clear();
+    return true;
+  }
   kind_ == Robust::clip ? clip(near, distances, others) : trim(near, others);
   return true;
 }
@@ -62,21 +71,14 @@ void RobustAverage::clip(Neighborhood& near, const SquaredDistances& distances,
   }
 }
 
-/// Where too few are left, none of them counts.
 void RobustAverage::trim(Neighborhood& near, std::size_t tolerated) {
-  if (2 * tolerated > near.workers.size()) {
-    for (const int worker : near.workers) shares_.push_back({worker, 0});
-    near.workers.clear();
-    near.payloads.clear();
-    near.weights.clear();
-    tolerated = 0;
-  }
   trimmed_ = near.workers;
   trim_ = {tolerated, std::vector<std::uint64_t>(near.workers.size(), 0)};
   near.trim = &trim_;
 }
 
 std::vector<KeptShare> RobustAverage::kept() const {
+  if (trimmed_.empty()) return shares_;
   std::vector<KeptShare> all = shares_;
   const double elements = static_cast<double>(std::max<std::uint64_t>(1, mixer_.elements()));
   for (std::size_t j = 0; j < trimmed_.size(); ++j)

@@ -23,12 +23,15 @@ class RobustAverage {
   /// Before a combination or gather() of these, the neighbors that are present of `neighbors`:
   /// leaves out those whose publications are not finite, and limits the others. Reads all
   /// publications once, which must then not change until the combination has read them too; else
-  /// what was combined does not count. `near` refers to this object. False: the worker's own message
-  /// is not finite, nothing can be compared with it, and `near` is as before.
+  /// what was combined does not count. `near` refers to this object. False: the worker's own
+  /// message is not finite, nothing can be compared with it, and `near` is as before.
   [[nodiscard]] bool limit(Neighborhood& near, std::size_t neighbors);
   /// Of the combination since the latest limit(), by neighbor; empty: nothing is limited. With
   /// clipping, that of the parameters.
   std::vector<KeptShare> kept() const;
+  /// In the latest limit(), neighbors were present, but too few to limit any: none of them counts,
+  /// and kept() does not list them.
+  bool lacks_neighbors() const { return lacks_neighbors_; }
 
  private:
   void clip(Neighborhood& near, const SquaredDistances& distances, std::size_t tolerated);
@@ -40,6 +43,7 @@ class RobustAverage {
   std::vector<KeptShare> shares_;  ///< except of those that are trimmed
   std::vector<int> trimmed_;       ///< workers, along Trim::kept
   Trim trim_;
+  bool lacks_neighbors_ = false;
 };
 
 }  // namespace fast::combine

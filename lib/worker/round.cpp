@@ -226,7 +226,16 @@ MutablePayload Combiner::acquire() {
 
 /// A codec makes infinities of finite weights that it cannot hold.
 void Combiner::limit(combine::Neighborhood& near, const RoundPlan::Round& round) {
-  if (robust_.limit(near, round.row.neighbors.size())) return;
+  const std::size_t present = near.workers.size(), all = round.row.neighbors.size();
+  if (robust_.limit(near, all)) {
+    if (robust_.lacks_neighbors() && !std::exchange(has_warned_, true))
+      worker_.warn(
+          fmt::format("robust averaging: in round {}, worker {} has {} of {} neighbors, too few to "
+                      "tell whether "
+                      "one is bad; it takes nothing from them while so few are there",
+                      worker_.progress.stats.rounds, worker_.rank(), present, all));
+    return;
+  }
   require_finite(worker_, worker_.mixer.has_finite_weights());
   fail(ErrorKind::numeric,
        "Worker: worker {} in round {}: its own message has a value that is not finite in codec {}, "
@@ -334,10 +343,10 @@ void Round::commit(const algorithm::RoundInfo& info) {
 
 namespace {
 
-/// 1 where nothing is limited.
-double share_of(const std::vector<combine::KeptShare>& kept, int worker) {
+/// None where nothing is limited.
+std::optional<double> share_of(const std::vector<combine::KeptShare>& kept, int worker) {
   const auto found = std::ranges::find(kept, worker, &combine::KeptShare::worker);
-  return found == kept.end() ? 1 : found->share;
+  return found == kept.end() ? std::nullopt : std::optional(found->share);
 }
 
 void add(std::vector<NeighborShare>& shares, int worker, double kept) {
@@ -369,9 +378,9 @@ void Round::count_reads(const std::vector<Arrival>& arrivals, const MixingRow& r
         std::max<std::int64_t>(0, worker_.progress.combinations - arrival.round);
     const auto last = static_cast<std::int64_t>(stats.ages.size()) - 1;
     ++stats.ages[static_cast<std::size_t>(std::min(age, last))];
-    const double kept = share_of(limited, arrival.worker);
-    if (!limited.empty()) add(stats.shares, arrival.worker, kept);
-    if (worker_.options().observer) report_read(arrival, age, kept);
+    const std::optional<double> kept = share_of(limited, arrival.worker);
+    if (kept) add(stats.shares, arrival.worker, *kept);
+    if (worker_.options().observer) report_read(arrival, age, kept.value_or(1));
   }
 }
 

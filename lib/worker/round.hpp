@@ -79,6 +79,7 @@ class Combiner {
   NeighborMemory memory_;
   combine::RobustAverage robust_;
   double least_epoch_ = 0;
+  bool has_warned_ = false;  ///< of too few neighbors for robust averaging
 };
 
 /// The one that fits the rule and the staleness.

@@ -2,7 +2,7 @@
 // cannot know which neighbor is bad. It takes up to a third of the n values of a round, its own
 // among them, for bad: f = floor(n / 3). A worker with one neighbor has f = 0. Neighbors that are
 // absent leave f as it is; those that are certainly bad, as their values are not finite, take one
-// from it each. Where f neighbors or fewer are left, nothing of them counts.
+// from it each. Where f or fewer are left (a trimmed mean: fewer than 2 f), none of them counts.
 #pragma once
 
 #include <cstddef>

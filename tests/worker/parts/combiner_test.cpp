@@ -71,8 +71,8 @@ namespace {
 /// Four workers that read each other: weights of 1/4. The own value is 1, those of others 4, 7 and
 /// `last`.
 struct RobustFour : Scene {
-  RobustFour(Robust robust, std::int64_t staleness)
-      : Scene(1, 4, stencil::complete(), robust_with(robust, staleness)) {
+  RobustFour(Robust robust, std::int64_t staleness, int workers = 4)
+      : Scene(1, workers, stencil::complete(), robust_with(robust, staleness)) {
     worker::Publisher(context).begin(0);
   }
   static WorkerOptions robust_with(Robust robust, std::int64_t staleness) {
@@ -158,12 +158,32 @@ TEST_CASE("neighbors that are lost are not taken for the bad ones") {
       one.combiner = make_combiner(one.context);
       CHECK(one.combiner->combine(one.arrivals, *one.plan.at(0), {}));
       CHECK(one.x[0] == 1);
-      CHECK(one.kept(3) == 0);
+      CHECK(one.combiner->kept().empty());  // it is not blamed
+      CHECK(one.combiner->combine(one.arrivals, *one.plan.at(0), {}));
+      REQUIRE(one.said.size() == 1);
+      CHECK_THAT(one.said[0], ContainsSubstring("worker 1 has 1 of 3 neighbors"));
     }
     RobustFour none(Robust::trimmed_mean, staleness);
     none.arrivals = {Scene::absent(0), Scene::absent(2), Scene::absent(3)};
     CHECK(make_combiner(none.context)->combine(none.arrivals, *none.plan.at(0), {}));
     CHECK(none.x[0] == 1);
+  }
+}
+
+// Where two bad ones are borne, clipping needs three neighbors and a trimmed mean four.
+TEST_CASE("of five neighbors, three are enough to clip and too few to trim") {
+  for (const std::int64_t staleness : {0, 3}) {
+    for (const Robust robust : {Robust::clip, Robust::trimmed_mean}) {
+      RobustFour six(robust, staleness, 6);
+      six.arrivals = {six.arrival(0, 4), six.arrival(2, 13), six.arrival(3, 101), Scene::absent(4),
+                      Scene::absent(5)};
+      six.combiner = make_combiner(six.context);
+      CHECK(six.combiner->combine(six.arrivals, *six.plan.at(0), {}));
+      const bool clips = robust == Robust::clip;
+      CHECK(six.x[0] == Approx(clips ? 1 + (3 + 3 + 3) / 6.0 : 1));
+      CHECK(six.kept(2) == Approx(clips ? 0.25 : -1));
+      CHECK(six.said.empty() == clips);
+    }
   }
 }
 
