@@ -61,9 +61,10 @@ void check_for_robust(const WorkerOptions& options) {
   require(reason.empty(), ErrorKind::argument,
           "Worker: robust averaging with algorithm {}: {}; take awc, atc or local, or robust none",
           rule.name, reason);
-  require(!options.site, ErrorKind::argument,
-          "Worker: robust averaging with a site: averages between sites are plain means, by which a "
-          "bad worker reaches all; take robust none");
+  require(
+      !options.site, ErrorKind::argument,
+      "Worker: robust averaging with a site: averages between sites are plain means, by which a "
+      "bad worker reaches all; take robust none");
 }
 
 std::string robust_notice(const Schedule& schedule, Robust robust) {
@@ -79,7 +80,13 @@ std::string robust_notice(const Schedule& schedule, Robust robust) {
         "robust averaging on {}: worker {} reads one neighbor in some round, which is not limited: "
         "nothing tells whether it is bad",
         schedule.name(), degrees.of_least);
-  if (degrees.least > 2 || robust != Robust::trimmed_mean) return {};
+  if (degrees.least > 2) return {};
+  if (robust == Robust::clip)
+    return fmt::format(
+        "robust averaging on {}: of two neighbors, the further one counts as if it were as close "
+        "as "
+        "the other; a topology of more neighbors averages more",
+        schedule.name());
   return fmt::format(
       "robust averaging on {}: the trimmed mean of a worker and two neighbors is the median of the "
       "three values; robust clip, or a topology of more neighbors, averages more",
