@@ -36,9 +36,9 @@ WorkerOptions robust_options(Robust robust, const char* rule = "awc", std::int64
 }
 
 /// Worker `bad` (if there is one) is a thousand times as far away as the others.
-Models drawn(int workers, int bad, std::uint64_t seed) {
+Models drawn(int workers, int bad, std::uint64_t seed, std::size_t size = elements) {
   Rng rng(seed);
-  Models models(static_cast<std::size_t>(workers), Vector(elements));
+  Models models(static_cast<std::size_t>(workers), Vector(size));
   for (Vector& model : models) {
     for (double& value : model) value = static_cast<float>(rng.normal());
   }
@@ -68,16 +68,16 @@ Vector clipped_average(const Models& x, std::size_t i, const MixingRow& row) {
   for (std::size_t k = 0; k < row.neighbors.size(); ++k) {
     const Vector& other = x[static_cast<std::size_t>(row.neighbors[k])];
     const double share = distances[k] > radius ? radius / distances[k] : 1;
-    for (std::size_t e = 0; e < elements; ++e)
+    for (std::size_t e = 0; e < next.size(); ++e)
       next[e] += row.weights[k] * share * (other[e] - x[i][e]);
   }
   return next;
 }
 
 Vector trimmed_average(const Models& x, std::size_t i, const MixingRow& row) {
-  Vector next(elements);
+  Vector next(x[i].size());
   const std::size_t n = row.neighbors.size() + 1, trim = n / 3;
-  for (std::size_t e = 0; e < elements; ++e) {
+  for (std::size_t e = 0; e < next.size(); ++e) {
     Vector column{x[i][e]};
     for (const int j : row.neighbors) column.push_back(x[static_cast<std::size_t>(j)][e]);
     std::ranges::sort(column);
@@ -153,6 +153,32 @@ TEMPLATE_TEST_CASE("rounds give what the formulas of clipping and trimming give"
         }
       }
     }
+  }
+}
+
+// Sweeps go by blocks of 2048 elements.
+TEST_CASE("distances are those of all tensors and blocks, and of all buffers") {
+  Models parameters = drawn(5, -1, 3, 5000);
+  const Models buffers = drawn(5, 1, 4, 2500);
+  for (std::size_t e = 0; e < 3000; ++e) parameters[4][e] *= 1000;
+  for (const Robust robust : {Robust::clip, Robust::trimmed_mean}) {
+    const Topology topology = stencil::complete().make(5).at(0);
+    const Models expected = expected_after(parameters, topology, robust, 1);
+    const Models expected_buffers = expected_after(buffers, topology, robust, 1);
+    local::run(5, [&](const Group& group) {
+      const auto me = static_cast<std::size_t>(group.rank());
+      Vector x = parameters[me], b = buffers[me];
+      const std::span<double> all(x);
+      Worker worker(
+          group, stencil::complete(),
+          {view_of("first", all.first(3000)), view_of("second", all.subspan(3000, 1500)),
+           view_of("third", all.last(500)), view_of("buffer", std::span(b), Role::buffer)},
+          robust_options(robust));
+      worker.step([] {});
+      worker.await_finish();
+      expect(distance(x, expected[me]) < 1e-9, "parameters differ");
+      expect(distance(b, expected_buffers[me]) < 1e-9, "buffers differ");
+    });
   }
 }
 
@@ -378,6 +404,8 @@ TEST_CASE("topologies in which nobody has two neighbors are refused, some with o
   CHECK(contains("worker 1 reads one neighbor"));
   CHECK(refusal(4, stencil::ring(), options(&said, Robust::trimmed_mean)) == "");
   CHECK(contains("median"));
+  CHECK(refusal(4, stencil::ring(), options(&said, Robust::clip)) == "");
+  CHECK(contains("as close as the other"));
   said.clear();
   CHECK(refusal(4, stencil::complete(), options(&said, Robust::trimmed_mean)) == "");
   CHECK_FALSE(contains("median"));
