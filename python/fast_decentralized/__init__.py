@@ -21,7 +21,7 @@ except ImportError as _error:
 
 from . import local, observe, topologies
 from ._core import (ArgumentError, Block, DataError, DeadlineError, Departures, Error, Group, InternalError,
-                    MessageEvent, MismatchError, MpiError, NumericError, PeerEvent, PeerFailedError, PhaseEvent,
+                    MessageEvent, MismatchError, MpiError, NeighborShare, NumericError, PeerEvent, PeerFailedError, PhaseEvent,
                     ResourceError, ScalarEvent, TopologyError, WorkerStats)
 from ._core import version as __version__
 from .launch import spawn
@@ -34,6 +34,6 @@ from .stops import on_stop
 from .worker import Worker, options
 
 __all__ = ["ArgumentError", "Block", "DataError", "DeadlineError", "Departures", "Error", "Group", "InternalError",
-           "MessageEvent", "MismatchError", "MpiError", "NumericError", "Observer", "PeerEvent", "PeerFailedError",
+           "MessageEvent", "MismatchError", "MpiError", "NeighborShare", "NumericError", "Observer", "PeerEvent", "PeerFailedError",
            "PhaseEvent", "Replicas", "ResourceError", "Rule", "ScalarEvent", "Site", "TopologyError", "Worker", "WorkerStats", "local", "local_rank",
            "observe", "on_stop", "options", "rank", "replicas", "size", "spawn", "topologies", "with_spares", "world", "__version__"]

@@ -95,6 +95,7 @@ void bind_observer(nb::module_& module) {
       .def_ro("sequence", &MessageEvent::sequence, "Its number, from 1 on.")
       .def_ro("age", &MessageEvent::age, "Rounds behind.")
       .def_ro("fresh", &MessageEvent::fresh, "Not read before.")
+      .def_ro("kept", &MessageEvent::kept, "The share that robust averaging has kept.")
       .def_prop_ro("kind",
                    [](const MessageEvent& event) {
                      return event.kind == MessageEvent::Kind::read ? "read" : "published";
