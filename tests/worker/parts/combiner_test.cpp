@@ -98,7 +98,7 @@ struct RobustFour : Scene {
   bool made = false;
 };
 
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double not_finite_value = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
@@ -118,10 +118,10 @@ TEST_CASE("the furthest of three neighbors is clipped to the second, or trimmed"
 TEST_CASE("a publication with NaN is left out, with nothing kept of it") {
   for (const std::int64_t staleness : {0, 3}) {
     RobustFour clipping(Robust::clip, staleness);
-    CHECK(clipping.combine(not_a_number) == Approx(1 + (3 + 6) / 4.0));  // it was the bad one
+    CHECK(clipping.combine(not_finite_value) == Approx(1 + (3 + 6) / 4.0));  // it was the bad one
     CHECK(clipping.kept(3) == 0);
     RobustFour trimming(Robust::trimmed_mean, staleness);
-    CHECK(trimming.combine(not_a_number) == Approx(4));  // the mean of 1, 4, 7
+    CHECK(trimming.combine(not_finite_value) == Approx(4));  // the mean of 1, 4, 7
     CHECK(trimming.kept(3) == 0);
     CHECK(trimming.kept(2) == 1);
   }
@@ -131,7 +131,7 @@ TEST_CASE("an own message that is not finite is told from neighbors that are not
   for (const std::int64_t staleness : {0, 3}) {
     for (const Robust robust : {Robust::clip, Robust::trimmed_mean}) {
       RobustFour four(robust, staleness);
-      four.exchange.newest().values[2] = not_a_number;
+      four.exchange.newest().values[2] = not_finite_value;
       try {
         four.combine(9);
         FAIL("it has combined");

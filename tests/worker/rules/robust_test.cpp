@@ -23,7 +23,7 @@ using testing::expect;
 
 namespace {
 
-constexpr std::size_t elements = 700;  // more than one block of the trimmed mean
+constexpr std::size_t robust_elements = 700;  // more than one block of the trimmed mean
 using Vector = std::vector<double>;
 using Models = std::vector<Vector>;
 
@@ -36,7 +36,7 @@ WorkerOptions robust_options(Robust robust, const char* rule = "awc", std::int64
 }
 
 /// Worker `bad` (if there is one) is a thousand times as far away as the others.
-Models drawn(int workers, int bad, std::uint64_t seed, std::size_t size = elements) {
+Models drawn(int workers, int bad, std::uint64_t seed, std::size_t size = robust_elements) {
   Rng rng(seed);
   Models models(static_cast<std::size_t>(workers), Vector(size));
   for (Vector& model : models) {
@@ -117,13 +117,13 @@ Models averaged(const Models& start, const TopologyRule& rule, const WorkerOptio
   return ends;
 }
 
-struct Case {
+struct RobustCase {
   int workers;
   const char* topology;
 };
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<RobustCase> robust_cases() {
+  std::vector<RobustCase> all;
   for (int workers = 3; workers <= 7; ++workers) {
     all.push_back({workers, "ring"});
     all.push_back({workers, "complete"});
@@ -137,7 +137,7 @@ std::vector<Case> cases() {
 TEMPLATE_TEST_CASE("rounds give what the formulas of clipping and trimming give", "", float,
                    double) {
   const double tolerance = std::is_same_v<TestType, float> ? 3e-5 : 1e-12;
-  for (const auto& [workers, name] : cases()) {
+  for (const auto& [workers, name] : robust_cases()) {
     const TopologyRule rule = topology_by_name(name);
     for (const Robust robust : {Robust::clip, Robust::trimmed_mean}) {
       for (const char* algorithm : {"awc", "atc"}) {
@@ -149,7 +149,8 @@ TEMPLATE_TEST_CASE("rounds give what the formulas of clipping and trimming give"
         const Models expected = expected_after(start, rule.make(workers).at(0), robust, 4);
         for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
           INFO(fmt::format("{} workers on {}, {}, worker {}", workers, name, algorithm, i));
-          REQUIRE(distance(ends[i], expected[i]) < tolerance * std::sqrt(double(elements)) * 10);
+          REQUIRE(distance(ends[i], expected[i]) <
+                  tolerance * std::sqrt(double(robust_elements)) * 10);
         }
       }
     }
@@ -213,7 +214,7 @@ TEST_CASE("a bad worker is counted by its neighbors, and no other is clipped as 
 // Unit vectors are as far from each other as any two of them, and stay so.
 TEST_CASE("clipping that clips nothing is the plain average") {
   for (int workers = 3; workers <= 7; ++workers) {
-    Models start(static_cast<std::size_t>(workers), Vector(elements, 0.25));
+    Models start(static_cast<std::size_t>(workers), Vector(robust_elements, 0.25));
     for (std::size_t i = 0; i < start.size(); ++i) start[i][i] = 1;
     for (const char* rule : {"awc", "atc", "local"}) {
       std::vector<WorkerStats> stats;
@@ -222,7 +223,7 @@ TEST_CASE("clipping that clips nothing is the plain average") {
       const Models clipped = averaged<double>(start, stencil::complete(),
                                               robust_options(Robust::clip, rule), 4, stats);
       for (std::size_t i = 0; i < plain.size(); ++i) {
-        for (std::size_t e = 0; e < elements; ++e)
+        for (std::size_t e = 0; e < robust_elements; ++e)
           REQUIRE(std::abs(plain[i][e] - clipped[i][e]) <= 1e-15);
       }
     }
@@ -237,7 +238,7 @@ TEST_CASE("workers that agree stay exactly where they are, at any staleness") {
         for (const char* codec : {"identity", "bf16", "int8"}) {
           local::run(5, [&](const Group& group) {
             const bool is_bad = group.rank() == 3;
-            std::vector<float> x(elements, 0.5F);
+            std::vector<float> x(robust_elements, 0.5F);
             WorkerOptions options = robust_options(robust, rule, staleness);
             options.codec = codec::by_name(codec);
             Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
@@ -290,7 +291,7 @@ TEST_CASE("a worker whose own message is not finite ends, and blames and infects
   for (const Robust robust : {Robust::clip, Robust::trimmed_mean}) {
     for (const std::int64_t staleness : {std::int64_t{0}, std::int64_t{2}}) {
       local::run(5, [&](const Group& group) {
-        std::vector<float> x(elements, 1.0F);
+        std::vector<float> x(robust_elements, 1.0F);
         std::vector<NeighborShare> shares;
         const std::string text =
             train_beyond_fp16(group, x, robust_options(robust, "atc", staleness), shares);
@@ -328,7 +329,7 @@ TEST_CASE("parameters and buffers are clipped by distances of their own") {
 
 TEST_CASE("16-bit weights are clipped as others are") {
   local::run(4, [&](const Group& group) {
-    std::vector<BFloat16> x(elements, to_bfloat16(group.rank() == 3 ? 512.0F : 1.0F));
+    std::vector<BFloat16> x(robust_elements, to_bfloat16(group.rank() == 3 ? 512.0F : 1.0F));
     Worker worker(group, stencil::complete(), {view_of("x", std::span(x))},
                   robust_options(Robust::clip));
     for (int t = 0; t < 5; ++t) worker.step([] {});
@@ -338,7 +339,7 @@ TEST_CASE("16-bit weights are clipped as others are") {
 
 TEST_CASE("a bad worker cannot move others in closing rounds") {
   local::run(5, [&](const Group& group) {
-    std::vector<double> x(elements, group.rank() == 1 ? 1e9 : 3.0);
+    std::vector<double> x(robust_elements, group.rank() == 1 ? 1e9 : 3.0);
     const TopologyRule rule = stencil::torus2d();
     Worker worker = close_training(group, rule, spectrum(rule.make(5)),
                                    {view_of("x", std::span(x))}, 6, robust_options(Robust::clip));
