@@ -65,7 +65,9 @@ void RoundTally::add(const MessageEvent& event) {
     ++sum.reads;
     sum.age_sum += event.age;
     sum.age_max = std::max(sum.age_max, event.age);
-    RoundFigures::Kept& kept = sum.kept[event.from];
+    const auto from = static_cast<std::size_t>(event.from);
+    if (from >= sum.kept.size()) sum.kept.resize(from + 1);
+    RoundFigures::Kept& kept = sum.kept[from];
     ++kept.reads;
     kept.share += event.kept;
   });
@@ -113,7 +115,8 @@ Figures waits_of(const RoundFigures& rounds) {
 /// Of the workers of whom something was left out.
 Figures kept_of(const RoundFigures& rounds) {
   Figures shares;
-  for (const auto& [worker, kept] : rounds.kept) {
+  for (std::size_t worker = 0; worker < rounds.kept.size(); ++worker) {
+    const RoundFigures::Kept& kept = rounds.kept[worker];
     const auto reads = static_cast<double>(kept.reads);
     if (kept.share < reads) shares.emplace_back(std::to_string(worker), kept.share / reads);
   }

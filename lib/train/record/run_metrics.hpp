@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -65,7 +64,7 @@ struct RoundFigures {
     std::int64_t reads = 0;
     double share = 0;  ///< sum over these
   };
-  std::map<int, Kept> kept;  ///< by worker
+  std::vector<Kept> kept;  ///< by worker, up to the last one that was read
 
   double age_mean() const;  ///< NaN without reads
 };
