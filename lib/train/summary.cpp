@@ -34,6 +34,7 @@ nlohmann::ordered_json json_of(const std::vector<NeighborShare>& shares) {
 /// Of the worker of which least was kept.
 std::string least_kept(const std::vector<NeighborShare>& shares) {
   const auto least = std::ranges::min_element(shares, {}, &NeighborShare::kept);
+  if (least->clipped == 0) return "everything";
   return fmt::format("{} of worker {}, clipped in {} of {} reads", percent(least->kept),
                      least->worker, least->clipped, least->reads);
 }

@@ -106,6 +106,8 @@ TEST_CASE("a summary names the worker of which robust averaging has kept least")
   const auto json = nlohmann::json::parse(summary.to_json());
   CHECK(json["shares"][1] ==
         nlohmann::json{{"worker", 3}, {"reads", 10}, {"clipped", 9}, {"kept", 0.02}});
+  summary.shares = {{0, 10, 0, 1}, {3, 10, 0, 1}};
+  CHECK_THAT(summary.to_table(), ContainsSubstring("  least kept                    everything\n"));
 }
 
 TEST_CASE("a summary says that the algorithm has made the weights lazy") {
