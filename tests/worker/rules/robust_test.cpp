@@ -420,6 +420,26 @@ TEST_CASE("a site refuses robust averaging") {
   CHECK_THROWS_WITH(worker::check_for_robust(options), ContainsSubstring("between sites"));
 }
 
+TEST_CASE("tensors on a device refuse robust averaging") {
+  CHECK_THAT(why_not_on_device(robust_options(Robust::clip)),
+             ContainsSubstring("robust averaging with tensors on a device"));
+}
+
+TEST_CASE("workers whose robust averages differ find that out at the start") {
+  local::run(3, [](const Group& group) {
+    std::vector<double> x(4);
+    const Robust robust = group.rank() == 1 ? Robust::trimmed_mean : Robust::clip;
+    std::string text;
+    try {
+      const Worker worker(group, stencil::complete(), {view_of("x", std::span(x))},
+                          robust_options(robust));
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    expect(text.find("trimmed_mean") != std::string::npos, "it says: " + text);
+  });
+}
+
 TEST_CASE("a rotating arena refuses robust averaging") {
   CHECK_THROWS_AS(check_for_rotation(robust_options(Robust::clip)), Error);
 }
