@@ -54,6 +54,13 @@ std::string chosen(const Trial& trial, Options o) {
 
 }  // namespace
 
+TEST_CASE("robust averaging takes no topology of auto") {
+  Options o = quick();
+  o.trainer.worker.robust = Robust::clip;
+  CHECK_THROWS_WITH(fast_train::choose_by_hosts(Group(testing::world()), o),
+                    ContainsSubstring("--topology auto does not know"));
+}
+
 TEST_CASE("all ranks take what the plan of the measured links advises") {
   const int ranks = testing::world().size();
   // Messages of 1 KB hide behind steps of half a second. Three workers of a ring read all others.

@@ -216,6 +216,10 @@ std::optional<ChosenTopology> choose_by_hosts(const Group& ranks, Options& o) {
   std::optional<ChosenTopology> chosen;
   agree(ranks, Deadline(o.trainer.worker.deadline), choosing, [&] {
     if (o.topology != automatic) return;
+    require(
+        o.trainer.worker.robust == Robust::none, ErrorKind::argument,
+        "fast-train: --topology auto does not know what robust averaging needs; name a topology "
+        "of many neighbors, such as torus2d or complete, or take --robust none");
     chosen = choose_topology(hosts_of_workers(ranks, o), use_of(o));
     o.topology = chosen->name;
   });
