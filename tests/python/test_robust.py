@@ -52,9 +52,11 @@ def test_rounds_are_those_of_numpy(dtype, topology, workers, robust, oracle):
     for _ in range(ROUNDS):
         expected = np.stack([oracle(expected[i], expected[hood], 1 / (len(hood) + 1))
                              for i in range(workers) for hood in [neighbors_of(topology, workers, i)]])
+    # Rounds add differences to own values: the bad worker rounds its next ones as its large ones, and others may take them.
+    tolerance = 2 * ROUNDS * np.finfo(dtype).eps * np.abs(start(workers, dtype)).max()
     for me in range(workers - 1):
         found, shares = results[me]
-        assert np.abs(found - expected[me]).max() < (2e-5 if dtype == np.float32 else 1e-12)
+        assert np.abs(found - expected[me]).max() < tolerance
         assert [of[0] for of in shares] == neighbors_of(topology, workers, me)
         assert all(of[1] == ROUNDS for of in shares)
         if robust == "clip" and shares[-1][0] == workers - 1:
