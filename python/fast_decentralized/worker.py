@@ -452,7 +452,7 @@ class Worker(Calls):
         return self._open().stats
 
     @property
-    def site_stats(self) -> dict[str, float] | None:
+    def site_stats(self) -> dict[str, Any] | None:
         """What a site has done so far: exchanges, reads, left_out, waited_s, bytes_sent, bytes_received, mean_drift_weight,
         median_age (in rounds), and ``others``: for each site that it has met, seen_s, reads, exchange and age. None: this worker is no site."""
         return self._open().site_stats
