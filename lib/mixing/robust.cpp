@@ -1,5 +1,6 @@
-#include <algorithm>
 #include <fast/mixing/robust.hpp>
+
+#include <algorithm>
 #include <functional>
 #include <vector>
 

@@ -55,9 +55,8 @@ std::vector<std::string_view> dataset_names();
 ///
 /// - "fashion-mnist": Debian's package dataset-fashion-mnist, unless a directory of that name is
 ///   there.
-/// - "digits": 1,797 images of 8x8 pixels, in share/fast/datasets beside the folder of this
-/// program,
-///   unless the system, or the current directory, has a directory of that name.
+/// - "digits": 1,797 images of 8x8 pixels. They come with the programs, in share/fast/datasets; a
+///   directory of that name, of the system or the current one, goes before.
 /// - A file: FILE.csv (see read_csv), FILE.npz or FILE.npy (see read_npz).
 /// - Shards: a pattern of tar files or packed files, as "train-{000..011}.tar" or
 ///   "shards/*.packed", with the test part in `test_data` (see shard_files).
