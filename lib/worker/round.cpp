@@ -231,8 +231,7 @@ void Combiner::limit(combine::Neighborhood& near, const RoundPlan::Round& round)
     if (robust_.lacks_neighbors() && !std::exchange(has_warned_, true))
       worker_.warn(
           fmt::format("robust averaging: in round {}, worker {} has {} of {} neighbors, too few to "
-                      "tell whether "
-                      "one is bad; it takes nothing from them while so few are there",
+                      "tell whether one is bad; it takes nothing from them while so few are there",
                       worker_.progress.stats.rounds, worker_.rank(), present, all));
     return;
   }

@@ -84,8 +84,7 @@ std::string robust_notice(const Schedule& schedule, Robust robust) {
   if (robust == Robust::clip)
     return fmt::format(
         "robust averaging on {}: of two neighbors, the further one counts as if it were as close "
-        "as "
-        "the other; a topology of more neighbors averages more",
+        "as the other; a topology of more neighbors averages more",
         schedule.name());
   return fmt::format(
       "robust averaging on {}: the trimmed mean of a worker and two neighbors is the median of the "
