@@ -7,6 +7,7 @@
 #include <fast/nn/cuda/optimizer.hpp>
 #include <fast/nn/network.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -15,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "report.hpp"
 
@@ -69,8 +71,8 @@ class Training {
 };
 
 /// False when a run failed, which keeps none of the others from running.
-bool run(bench::Report& report, const nn::ModelSpec& spec, std::size_t count,
-         std::int32_t classes) {
+bool run(bench::Report& report, const nn::ModelSpec& spec, std::size_t count, std::int32_t classes,
+         const std::vector<std::string>& precisions) {
   using cuda::Precision;
   bool passed = true;
   // Tuning in f32 takes longest.
@@ -79,7 +81,8 @@ bool run(bench::Report& report, const nn::ModelSpec& spec, std::size_t count,
                                          {Precision::bf16, false},
                                          {Precision::bf16, true},
                                          {Precision::tf32, true},
-                                         {Precision::f32, true}})
+                                         {Precision::f32, true}}) {
+    if (std::ranges::find(precisions, cuda::name(precision)) == precisions.end()) continue;
     try {
       Training training(spec, count, classes, precision, tuned);
       const Clock::time_point began = Clock::now();
@@ -106,6 +109,7 @@ bool run(bench::Report& report, const nn::ModelSpec& spec, std::size_t count,
                    tuned ? ", graph, tuned" : "", error.what());
       passed = false;
     }
+  }
   return passed;
 }
 
@@ -127,6 +131,10 @@ int main(int argc, char** argv) {
   app.add_option("--model", models, "what is trained, in this order")
       ->check(CLI::IsMember(models))
       ->capture_default_str();
+  std::vector<std::string> precisions{"f32", "tf32", "bf16"};
+  app.add_option("--precision", precisions, "in which precisions")
+      ->check(CLI::IsMember(precisions))
+      ->capture_default_str();
   app.add_option("--batch", batch, "images a step")->capture_default_str();
   report.add_options(app);
   CLI11_PARSE(app, argc, argv);
@@ -139,7 +147,7 @@ int main(int argc, char** argv) {
   bool passed = true;
   for (const std::string& model : models) {
     const Task& task = tasks.at(model);
-    passed = run(report, task.model, batch, task.classes) && passed;
+    passed = run(report, task.model, batch, task.classes, precisions) && passed;
   }
   const int status = report.finish();
   return passed ? status : 1;
