@@ -7,8 +7,36 @@
 namespace fast::cuda {
 
 template <class V>
-using ConvolutionWorks = WorkList<Convolution, AddBias<V>, Rectify<V>, RectifyGradients<V>,
-                                  ColumnShares<V>, ColumnTotals>;
+using ConvolutionWorks = WorkList<Convolution, MatrixProduct, AddBias<V>, Rectify<V>,
+                                  RectifyGradients<V>, ColumnShares<V>, ColumnTotals>;
+
+/// A matrix product of values [sample and place][channel] and kernels computes it.
+inline bool is_pointwise(const ConvolutionShape& shape) {
+  return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;
+}
+
+/// a, b and out are those of Convolution. Gradients of pointwise kernels are f32.
+template <class V>
+void add_work(Builder<V>& build, Convolution::Kind kind, const ConvolutionShape& shape,
+              const void* a, const void* b, void* out) {
+  using Kind = Convolution::Kind;
+  if (!is_pointwise(shape)) {
+    build.add(Convolution{kind, shape, a, b, out});
+    return;
+  }
+  const Index rows = shape.samples * shape.out_height * shape.out_width;
+  const Index channels = shape.channels, filters = shape.filters;
+  const DType type = type_of<V>;
+  if (kind == Kind::forward)
+    build.add(MatrixProduct{filters, rows, channels, false, false, b, a, out, nullptr, false, type,
+                            type});
+  else if (kind == Kind::filter_grads)
+    build.add(MatrixProduct{channels, filters, rows, true, true, a, b, out, nullptr, false, type,
+                            DType::f32});
+  else
+    build.add(
+        MatrixProduct{channels, rows, filters, true, false, b, a, out, nullptr, false, type, type});
+}
 
 /// The parameters are the kernels [filters][channels][kernel rows][kernel] and, `with_bias`, one
 /// bias for each filter.
@@ -27,22 +55,22 @@ Made<V> add_convolution(Builder<V>& build, const ConvolutionShape& shape, bool w
       as_stored ? nullptr : swapped(build, build.weights(w), filters, channels, window);
   const Values<V> y = build.values(out_count);
   const void* kernels = as_stored ? static_cast<const void*>(build.weights(w)) : packed.get();
-  build.add(Convolution{Convolution::Kind::forward, shape, x.get(), kernels, y.get()});
+  add_work(build, Convolution::Kind::forward, shape, x.get(), kernels, y.get());
   if (with_bias) build.add(AddBias<V>{y.get(), build.weights(b), filters, out_count, relu});
   if (!with_bias && relu) build.add(Rectify<V>{y.get(), y.get(), out_count});
   const auto backward = [=, &build](const Values<V>& dy, bool wanted) -> Values<V> {
     const Values<V> grads = rectified(build, y, dy, out_count, relu);
-    const Values<V> own = as_stored ? nullptr : build.values(count);
-    build.add(Convolution{Convolution::Kind::filter_grads, shape, x.get(), grads.get(),
-                          own ? static_cast<void*>(own.get()) : build.gradients(w)});
+    const Values<V> own = as_stored || is_pointwise(shape) ? nullptr : build.values(count);
+    add_work(build, Convolution::Kind::filter_grads, shape, x.get(), grads.get(),
+             own ? static_cast<void*>(own.get()) : build.gradients(w));
     if (own)
       build.add(SwapLast<V, float>{own.get(), build.gradients(w), filters, window, channels});
     if (with_bias)
       add_column_sums(build, grads.get(), out_count / filters, filters, build.gradients(b));
     if (!wanted) return nullptr;
     Values<V> dx = build.values(in_count);
-    build.add(Convolution{Convolution::Kind::input_grads, shape, grads.get(),
-                          packed ? packed.get() : kernels, dx.get()});
+    add_work(build, Convolution::Kind::input_grads, shape, grads.get(),
+             packed ? packed.get() : kernels, dx.get());
     return dx;
   };
   return {y, backward, true};
