@@ -122,7 +122,7 @@ struct MomentTotals {
     const Share share = shares.of(block, thread);
     const auto origin = static_cast<double>(means[share.column]);
     double sum = 0, square = 0;
-    share.each<4>(
+    share.each<8>(
         [&](Index p) {
           const Index place = p * shares.columns + share.column;
           return Part{means[place], squares[place]};
@@ -316,7 +316,7 @@ struct NormalizeTotals {
     };
     const Share share = shares.of(block, thread);
     double sum = 0, product = 0;
-    share.each<4>(
+    share.each<8>(
         [&](Index p) {
           const Index place = p * shares.columns + share.column;
           return Part{sums[place], products[place]};

@@ -9,8 +9,10 @@
 
 namespace fast::cuda {
 
-inline constexpr int block_size = 256;            // threads that join their sums
-inline constexpr Index enough_blocks = 2 * 1056;  // twice the threads that an H200 holds at once
+inline constexpr int block_size = 256;  // threads that join their sums
+/// What the 132 multiprocessors of an H100 hold at once of a kernel with 80 registers, as sums for
+/// batch normalization have. More blocks than that have less to do each, and as much to join.
+inline constexpr Index enough_blocks = 3 * 132;
 
 /// Every step-th row from `row` on, for neighboring columns from `column` on.
 struct Share {
@@ -18,7 +20,7 @@ struct Share {
 
   FAST_HOST_DEVICE Index count() const { return row < end ? (end - row + step - 1) / step : 0; }
   /// Calls take(load_row(row)). `Batch` rows are loaded before the first one is taken, so that
-  /// loads overlap.
+  /// loads overlap. So are the rest, for which rows are loaded again.
   template <int Batch, class Load, class Take>
   FAST_HOST_DEVICE void each(const Load& load_row, const Take& take) const {
     Index r = row;
@@ -27,7 +29,12 @@ struct Share {
       for (int i = 0; i < Batch; ++i) loaded[i] = load_row(r + i * step);
       for (int i = 0; i < Batch; ++i) take(loaded[i], r + i * step);
     }
-    for (; r < end; r += step) take(load_row(r), r);
+    if (r >= end) return;
+    const auto is_there = [&](int i) { return r + i * step < end; };
+    decltype(load_row(r)) loaded[Batch];
+    for (int i = 0; i < Batch; ++i) loaded[i] = load_row(is_there(i) ? r + i * step : r);
+    for (int i = 0; i < Batch; ++i)
+      if (is_there(i)) take(loaded[i], r + i * step);
   }
 };
 
