@@ -5,8 +5,8 @@
 namespace fast {
 
 /// Names from files and paths are in messages: a terminal is to show them, not to obey them.
-void fail_with(ErrorKind kind, fmt::string_view format, fmt::format_args args) {
-  throw Error(kind, printable(fmt::vformat(format, args), Newlines::keep));
+void fail_with(ErrorKind kind, const std::string& message) {
+  throw Error(kind, printable(message, Newlines::keep));
 }
 
 }  // namespace fast

@@ -40,19 +40,20 @@ class Error : public std::runtime_error {
   bool everywhere_;
 };
 
-/// fail() with its arguments erased.
-[[noreturn]] void fail_with(ErrorKind kind, fmt::string_view format, fmt::format_args args);
+/// Throws Error. Its type has nothing of fmt: a program may have another version of fmt than the
+/// library, as that in the headers of LibTorch.
+[[noreturn]] void fail_with(ErrorKind kind, const std::string& message);
 
 /// Throws Error with a formatted message.
 template <class... Args>
 [[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
-  fail_with(kind, format, fmt::make_format_args(args...));
+  fail_with(kind, fmt::vformat(format, fmt::make_format_args(args...)));
 }
 
 /// Throws Error with a formatted message unless `condition` holds.
 template <class... Args>
 void require(bool condition, ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
-  if (!condition) fail_with(kind, format, fmt::make_format_args(args...));
+  if (!condition) fail_with(kind, fmt::vformat(format, fmt::make_format_args(args...)));
 }
 
 }  // namespace fast
