@@ -79,7 +79,9 @@ stage_bench() {
 peers() {
   attempt "bench_cuda_nn_$1" 10 "${ours[@]}" bench_cuda_nn --json "$out/bench_cuda_nn_$1.json" --model "${1/lenet/lenet5}"
   for precision in f32 tf32 bf16; do
-    attempt "torch_$1_$precision" 1 "bench/peers/$1_torch.py" --precision "$precision" --json "$out/torch_$1_$precision.json"
+    for graph in "" --graph; do
+      attempt "torch_$1_$precision${graph/--/_}" 1 "bench/peers/$1_torch.py" --precision "$precision" $graph --json "$out/torch_$1_$precision${graph/--/_}.json"
+    done
   done
 }
 stage_peers_lenet() { peers lenet; }
