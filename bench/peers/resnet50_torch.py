@@ -3,8 +3,8 @@
 
   bench/peers/resnet50_torch.py [--batch 128] [--precision f32|tf32|bf16] [--steps 50] [--graph] [--json FILE]
 
-Random images on the GPU, SGD with momentum 0.9, channels last, but for f32. Needs torch and torchvision with CUDA; without these or a GPU it says so
-and ends with status 77.
+Random images on the GPU, SGD with momentum 0.9, channels last, but for f32. Needs torch and torchvision with CUDA; without
+these or a GPU it says so and ends with status 77.
 """
 import eager
 
