@@ -148,3 +148,12 @@ TEST_CASE("hosts alone choose for other topologies and on one host") {
   fast_train::choose_by_links(testing::world(), ranks, found, trial, o);
   CHECK(o.topology == "torus2d");
 }
+
+TEST_CASE("with GPUs on all ranks of a host, and on one alone") {
+  const Group ranks(testing::world());
+  Options all = quick(), one = quick();
+  all.device = fmt::format("cuda:{}", ranks.rank());
+  if (ranks.rank() == 1) one.device = "cuda";
+  CHECK(fast_train::choose_by_hosts(ranks, all)->name == "base2");
+  CHECK(fast_train::choose_by_hosts(ranks, one)->name == "torus2d");
+}

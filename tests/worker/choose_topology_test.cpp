@@ -55,6 +55,18 @@ TEST_CASE("the topology follows from the number of hosts and of workers on each"
   CHECK_THROWS_WITH(choose_topology({}, awc), Contains("no workers"));
 }
 
+TEST_CASE("workers on the GPUs of one host read one neighbor a round, if the rule lets them") {
+  const auto on_gpus = [](TopologyUse use) {
+    use.on_gpus = true;
+    return use;
+  };
+  for (const int workers : {2, 6, 8}) CHECK(chosen({workers}, on_gpus(use_of("awc"))) == "base2");
+  CHECK(chosen({8}, on_gpus(use_of("awc", 1))) == "torus2d");
+  CHECK(chosen({8}, on_gpus(use_of("gradient_tracking"))) == "torus2d");
+  CHECK(chosen({8}, on_gpus(use_of("diloco"))) == "complete");
+  CHECK(chosen({4, 4}, on_gpus(use_of("awc"))) == "hierarchical_one_peer");
+}
+
 TEST_CASE("with staleness above 0 the topology does not change from round to round") {
   for (const std::int64_t staleness : {std::int64_t{1}, unbounded_staleness}) {
     CHECK(chosen({4, 4}, use_of("awc", staleness)) == "hierarchical");

@@ -106,9 +106,9 @@ constexpr std::size_t most_planned_workers = 512;  ///< larger plans take many s
 constexpr std::int64_t planned_rounds = 50;
 constexpr Seconds longest_answer{10};
 
-TopologyUse use_of(const Options& o) {
+TopologyUse use_of(const Options& o, bool on_gpus = false) {
   const WorkerOptions& worker = o.trainer.worker;
-  return {o.rule.rule().traits(), worker.staleness, worker.weights, worker.lazy_weights};
+  return {o.rule.rule().traits(), worker.staleness, worker.weights, worker.lazy_weights, on_gpus};
 }
 
 /// Empty where links are measured.
@@ -214,13 +214,16 @@ std::vector<int> hosts_of_workers(const Group& ranks, const Options& o) {
 
 std::optional<ChosenTopology> choose_by_hosts(const Group& ranks, Options& o) {
   std::optional<ChosenTopology> chosen;
-  agree(ranks, Deadline(o.trainer.worker.deadline), choosing, [&] {
+  const Deadline deadline(o.trainer.worker.deadline);
+  const bool on_gpus = std::ranges::none_of(ranks.all_gather(o.device, deadline, choosing),
+                                            [](const std::string& each) { return each == "cpu"; });
+  agree(ranks, deadline, choosing, [&] {
     if (o.topology != automatic) return;
     require(
         o.trainer.worker.robust == Robust::none, ErrorKind::argument,
         "fast-train: --topology auto does not know what robust averaging needs; name a topology "
         "of many neighbors, such as torus2d or complete, or take --robust none");
-    chosen = choose_topology(hosts_of_workers(ranks, o), use_of(o));
+    chosen = choose_topology(hosts_of_workers(ranks, o), use_of(o, on_gpus));
     o.topology = chosen->name;
   });
   return chosen;

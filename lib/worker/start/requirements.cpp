@@ -199,6 +199,8 @@ std::vector<TopologyCandidate> candidates(const HostSizes& sizes, const Topology
     found.push_back({"hierarchical_one_peer", one_payload});
   }
   if (several && exact && sizes.most == 1) found.push_back({"base2", one_payload});
+  if (!several && exact && use.on_gpus)
+    found.push_back({"base2", "one neighbor's weights a round, from its GPU"});
   if (several && sizes.most > 1) {
     found.push_back({"hierarchical", "edges between the first workers of hosts only"});
   }

@@ -46,10 +46,12 @@ struct TopologyUse {
   std::int64_t staleness = 0;
   WeightRule weights = WeightRule::automatic;
   bool lazy = false;
+  bool on_gpus = false;  ///< the weights of all workers are in the memory of GPUs
 };
 
 /// Several hosts: hierarchical_one_peer with as many workers on each, base2 with one on each, else
-/// hierarchical, which does not change from round to round. One host: torus2d. If the rule does not
+/// hierarchical, which does not change from round to round. One host: torus2d, or base2 with GPUs,
+/// where a round reads one neighbor's weights instead of up to four. If the rule does not
 /// fit that topology, the next one that it fits. A rule that needs sites gets the topology sites.
 /// Pure: every worker comes to the same result from Group::hosts(). Throws Error(topology) if the
 /// rule fits none.
