@@ -1,4 +1,6 @@
 // --topology auto by measured links. Each rank counts as a host of its own.
+#include <fmt/core.h>
+
 #include <fast/core/error.hpp>
 #include <numeric>
 

@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace fast {
 
@@ -47,13 +48,13 @@ class Error : public std::runtime_error {
 /// Throws Error with a formatted message.
 template <class... Args>
 [[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
-  fail_with(kind, fmt::vformat(format, fmt::make_format_args(args...)));
+  fail_with(kind, fmt::format(format, std::forward<Args>(args)...));
 }
 
 /// Throws Error with a formatted message unless `condition` holds.
 template <class... Args>
 void require(bool condition, ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
-  if (!condition) fail_with(kind, fmt::vformat(format, fmt::make_format_args(args...)));
+  if (!condition) fail_with(kind, fmt::format(format, std::forward<Args>(args)...));
 }
 
 }  // namespace fast
