@@ -27,5 +27,8 @@ package dlib dlib::dlib m
 package Torch torch m
 expect "what links, in the same folder" 0 "fast::dlib: dlib 19.24" "fast::torch: LibTorch 19.24" -- "${configure[@]}"
 grep -F "left out" "$directory/output" && report_failure "what links is left out"
+package Torch torch "m named::there_alone"
+sed -i '1i add_library(there_alone INTERFACE)\nadd_library(named::there_alone ALIAS there_alone)' "$directory/Torch/TorchConfig.cmake"
+expect "a target that names one of its package's own, as that of current LibTorch does" 0 "fast::torch: LibTorch 19.24" -- "${configure[@]}"
 echo "$failures failures"
 [[ $failures -eq 0 ]]
