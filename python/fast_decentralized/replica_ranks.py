@@ -10,6 +10,7 @@ import time
 from typing import Any, Callable, NoReturn, TypeVar
 
 from . import _core, runtime
+from .tensors import is_mesh
 
 LOOK_S = 0.05  # from one look for lost ranks to the next
 NEWS_S = 2.0  # in which the reason is known for which a call of torch.distributed has failed
@@ -33,7 +34,8 @@ _newest: Replicas | None = None
 
 
 class Replicas:
-    """All ranks, as replicas of ``shards`` consecutive ranks each. ``fast.replicas()`` makes it.
+    """All ranks, as replicas of ``shards`` consecutive ranks each. ``fast.replicas()`` makes it, and ``Worker(replicas=mesh)``
+    of a DeviceMesh of all ranks.
 
     index, count
         The number of this rank's replica, from 0 on, and how many there are.
@@ -41,14 +43,15 @@ class Replicas:
         The number of this rank in its replica, from 0 on, and how many ranks a replica has.
     mesh
         A DeviceMesh of the ranks of this replica, for ``fully_shard(module, mesh=replicas.mesh)``. For one with several
-        sides, call ``torch.distributed.device_mesh.init_device_mesh``: torch.distributed knows these ranks only.
+        sides, call ``torch.distributed.device_mesh.init_device_mesh``: torch.distributed knows these ranks only. Or the
+        mesh that was given.
     inside
         The Group of the ranks of this replica.
     across
         The Group of the ranks that have the same part in all replicas; its ranks are the numbers of the replicas.
     """
 
-    def __init__(self, shards: int, device: str | None) -> None:
+    def __init__(self, shards: int, device: str | None, mesh: Any = None) -> None:
         world = runtime.world()
         self.shards, self.count = shards, world.size // shards
         self.index, self.shard = divmod(world.rank, shards)
@@ -57,7 +60,8 @@ class Replicas:
         self._board = _core.Board(runtime.apart())
         self._over, self._lock = threading.Event(), threading.RLock()
         self._is_first: bool | None = None  # whether this rank has failed, and by itself
-        self.mesh = self._open(device)
+        self.has_given_mesh = mesh is not None
+        self.mesh = mesh if self.has_given_mesh else self._open(device)
         threading.Thread(target=self._watch, daemon=True, name="fast_decentralized.replicas").start()
 
     def __repr__(self) -> str:
@@ -77,6 +81,29 @@ class Replicas:
         distributed.init_process_group("cpu:gloo,cuda:nccl" if kind == "cuda" else "gloo", store=self._store(),
                                        rank=self.shard, world_size=self.shards)
         return init_device_mesh(kind, (self.shards,), mesh_dim_names=("shard",))
+
+    def rank_of(self, shard: int) -> int:
+        """The number that torch.distributed has for this shard of the own replica."""
+        return self.index * self.shards + shard if self.has_given_mesh else shard
+
+    def require_alike(self, copies: list[Any]) -> None:
+        """Collective over all ranks, with a mesh: groups are made by all of them in the same order."""
+        if not self.has_given_mesh:
+            return
+        found = [pickle.loads(one) for one in runtime.apart().all_gather(pickle.dumps(copies))]
+        for other, theirs in enumerate(found):
+            if theirs != found[0]:
+                raise _core.MismatchError(f"Worker: the ranks of replica 0 have other copies of tensors than those of replica "
+                                          f"{other // self.shards}; build the same model with the same mesh on all ranks")
+
+    def group_of(self, shards: tuple[int, ...]) -> Any:
+        """A process group of these shards of the own replica. Collective over all ranks that torch.distributed knows."""
+        from torch import distributed
+
+        if not self.has_given_mesh:
+            return distributed.group.WORLD if len(shards) == self.shards else distributed.new_group(list(shards))
+        groups = [distributed.new_group([replica * self.shards + shard for shard in shards]) for replica in range(self.count)]
+        return groups[self.index]
 
     def _store(self) -> Any:
         from torch.distributed import TCPStore
@@ -185,7 +212,8 @@ class Replicas:
     def end(self) -> None:
         """Before MPI ends."""
         self._over.set()
-        _close_process_group()
+        if not self.has_given_mesh:
+            _close_process_group()
 
 
 def replicas(shards: int = 2, *, device: str | None = None) -> Replicas:
@@ -196,18 +224,40 @@ def replicas(shards: int = 2, *, device: str | None = None) -> Replicas:
     ``device`` is "cpu" or "cuda"; None: "cuda" where there is a GPU. A rank that is lost ends its replica, and the other
     replicas go on, if fastrun has started them.
     """
-    global _newest
-    asked = [pickle.loads(one) for one in runtime.apart().all_gather(pickle.dumps((shards, _fault_of(shards))))]
+    asked = _agreed(shards, _fault_of(shards) or _fault_of_process_group())
+    return _made(asked, device)
+
+
+def replicas_of(given: Any) -> Replicas | None:
+    """Collective over all ranks, with a mesh. None for what is neither ``Replicas`` nor a DeviceMesh."""
+    if given is None or isinstance(given, Replicas):
+        return given
+    if not is_mesh(given):
+        return None
+    shards = given.size() // given.size(0)
+    shards = _agreed(shards, _fault_of(shards) or _fault_of_mesh(given))
+    if _newest is not None and _newest.has_given_mesh and _newest.mesh == given:
+        return _newest
+    return _made(shards, None, given)
+
+
+def _agreed(shards: Any, fault: str | None) -> int:
+    asked = [pickle.loads(one) for one in runtime.apart().all_gather(pickle.dumps((shards, fault)))]
     for other, (found, fault) in enumerate(asked):
         if fault is None and found != asked[0][0]:
             fault = f"rank 0 asks for {asked[0][0]} shards, rank {other} for {found}; give the same number"
         if fault is not None:
             raise of_all(_core.ArgumentError(f"replicas: {fault}"))
+    return int(shards)
+
+
+def _made(shards: int, device: str | None, mesh: Any = None) -> Replicas:
+    global _newest
     if _newest is not None:
         _newest.end()
     else:
         runtime.before_leaving(lambda: _newest.end() if _newest is not None else None)
-    _newest = Replicas(shards, device)
+    _newest = Replicas(shards, device, mesh)
     return _newest
 
 
@@ -228,11 +278,33 @@ def _fault_of(shards: Any) -> str | None:
         loops.require("torch", "2.6", "fast.replicas")
     except ImportError as error:
         return str(error)
+    return None
+
+
+def _fault_of_process_group() -> str | None:
     from torch import distributed
 
-    if distributed.is_initialized() and _newest is None:
+    if distributed.is_initialized() and (_newest is None or _newest.has_given_mesh):
         return "torch.distributed has a process group already; leave out init_process_group(), which replicas() calls for " \
-               "each replica, or call destroy_process_group() before"
+               "each replica, or call destroy_process_group() before, or give Worker(replicas=) a DeviceMesh of all ranks"
+    return None
+
+
+def _fault_of_mesh(mesh: Any) -> str | None:
+    from torch import distributed
+
+    if _newest is not None and not _newest.has_given_mesh:
+        return "a DeviceMesh after fast.replicas(); give what that has returned"
+    if mesh.ndim < 2:
+        return f"the mesh has one side, of {mesh.size()} ranks; the first side counts the replicas and the others their ranks, as in " \
+               "init_device_mesh(kind, (replicas, shards))"
+    if mesh.size() != runtime.size():
+        return f"the mesh has {mesh.size()} ranks of {runtime.size()}; give the whole mesh, whose first side counts the replicas"
+    if mesh.mesh.flatten().tolist() != list(range(mesh.size())):
+        return "the mesh has its ranks in another order than 0, 1, 2, ...; make it by init_device_mesh"
+    if distributed.get_rank() != runtime.rank():
+        return f"rank {runtime.rank()} of the job is rank {distributed.get_rank()} of torch.distributed; give init_process_group " \
+               "rank=fast.rank()"
     return None
 
 

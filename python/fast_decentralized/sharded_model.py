@@ -41,6 +41,7 @@ class ShardedModel(TorchReplica):
     def __init__(self, model: Any, chosen: Chosen | None, replicas: Replicas) -> None:
         self._replicas = replicas
         self._copies: list[Copies] = []
+        self._names_of_copies: dict[Any, list[str]] = {}
         require_whole_parameters(model)
         _require_own_meshes(model, replicas)
         super().__init__(model, chosen)
@@ -61,7 +62,7 @@ class ShardedModel(TorchReplica):
         for (name, _, _), among in holders.items():
             if own in among and owners[name, tuple(among)] != own:
                 self._apart[name] = OF_ANOTHER
-        self._note_copies(holders, owners)
+        self._names_of_copies = _names_of(holders, owners)
         self._given = {}
         self._note_places()
         lines = [f"shard {own} of {self._replicas.shards}"]
@@ -77,18 +78,15 @@ class ShardedModel(TorchReplica):
                            if not placement.is_replicate()),)
         return Row(name, text, part, local.numel() * local.element_size(), None if is_buffer else _digest(local))
 
-    def _note_copies(self, holders: dict[Any, list[int]], owners: dict[Any, int]) -> None:
-        from torch import distributed
-
-        groups: dict[tuple[int, ...], Any] = {tuple(range(self._replicas.shards)): distributed.group.WORLD}
-        names: dict[Any, list[str]] = {}
-        for (name, _, _), among in sorted(holders.items()):
-            if len(among) > 1:
-                names.setdefault((owners[name, tuple(among)], tuple(among)), []).append(name)
-        for source, ranks in names:
+    def open_copies(self) -> None:
+        """After divide(). Collective over all ranks that torch.distributed knows."""
+        names = self._names_of_copies
+        self._replicas.require_alike([(source, ranks) for source, ranks in names])
+        groups: dict[tuple[int, ...], Any] = {}
+        for _, ranks in names:
             if ranks not in groups:
-                groups[ranks] = distributed.new_group(list(ranks))
-        self._copies = [Copies(source, groups[ranks], names[source, ranks]) for source, ranks in names
+                groups[ranks] = self._replicas.group_of(ranks)
+        self._copies = [Copies(self._replicas.rank_of(source), groups[ranks], names[source, ranks]) for source, ranks in names
                         if self._replicas.shard in ranks]
 
     def tensors(self) -> list[Tensor]:
@@ -157,9 +155,20 @@ class ShardedModel(TorchReplica):
 
 
 def _require_own_meshes(model: Any, replicas: Replicas) -> None:
+    own = {replicas.rank_of(shard) for shard in range(replicas.shards)}
+    for name, module in model.named_modules():
+        if has_base(module, "DistributedDataParallel"):
+            from torch import distributed
+
+            if not own.issuperset(distributed.get_process_group_ranks(module.process_group)):
+                raise _core.ArgumentError(f"Worker: module \"{name}\" is a DistributedDataParallel over ranks of other replicas, which "
+                                          "makes all replicas equal; give it process_group=mesh.get_group(...) of a replica")
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         if not is_dtensor(tensor):
             continue
+        if not own.issuperset(tensor.device_mesh.mesh.flatten().tolist()):
+            raise _core.ArgumentError(f"Worker: tensor \"{name}\" lies on ranks of other replicas (HSDP), which makes all replicas "
+                                      "equal; shard on the sides of the mesh within a replica, as fully_shard(module, mesh=mesh[\"shard\"])")
         if any(placement.is_partial() for placement in tensor.placements):
             raise _core.ArgumentError(f"Worker: tensor \"{name}\" has the placements {tensor.placements}; sums that were not made "
                                       "cannot be averaged, so make them by tensor.redistribute()")
@@ -192,6 +201,15 @@ def _require_same_tensors(ranks: list[list[Row]], replicas: Replicas) -> None:
                 raise _core.MismatchError(f"Worker: parameter \"{row.name}\" of shard {other} and that of shard {rank} are copies by "
                                           f"their placements, and differ, in replica {replicas.index}; make copies equal, as by "
                                           "torch.manual_seed() before the model, and parts DTensors or of other names")
+
+
+def _names_of(holders: dict[Any, list[int]], owners: dict[Any, int]) -> dict[Any, list[str]]:
+    """Of tensors with copies, by the rank that averages them and the ranks that have them."""
+    names: dict[Any, list[str]] = {}
+    for (name, _, _), among in sorted(holders.items()):
+        if len(among) > 1:
+            names.setdefault((owners[name, tuple(among)], tuple(among)), []).append(name)
+    return names
 
 
 def _owners_of(holders: dict[Any, list[int]], count: int) -> dict[tuple[str, tuple[int, ...]], int]:

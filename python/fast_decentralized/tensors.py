@@ -19,6 +19,11 @@ def is_dtensor(array: Any) -> bool:
     return hasattr(array, "_local_tensor") and hasattr(array, "device_mesh")
 
 
+def is_mesh(given: Any) -> bool:
+    """A DeviceMesh of PyTorch."""
+    return hasattr(given, "get_coordinate") and hasattr(given, "mesh_dim_names")
+
+
 def local_of(array: Any) -> Any:
     """The array itself, but of a DTensor the part that this rank has, in its place."""
     return array._local_tensor if is_dtensor(array) else array

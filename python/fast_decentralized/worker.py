@@ -13,7 +13,7 @@ from .calls import NO_MORE_ROUNDS, Calls, is_end
 from .hooks import Hooks, WeakListener
 from .observe import Ready
 from .observers import require_known_methods
-from .replica_ranks import Replicas, require_parts_suffice
+from .replica_ranks import Replicas, replicas_of, require_parts_suffice
 from .rounds import OfRound, Round
 from .rules import Rule
 from .sites import Site, site_options
@@ -45,7 +45,7 @@ class Worker(Calls):
     replicas
         What ``fast.replicas()`` has made, if a replica has several ranks: the worker averages this rank's part of the
         model with the same part of other replicas, ``rank`` is the number of the replica, and ``mean_model()`` is
-        collective within the replica.
+        collective within the replica. Or a DeviceMesh of all ranks, whose first side counts the replicas.
     algorithm
         The rule that combines weights: a name, or a ``Rule``.
     buffers
@@ -79,7 +79,7 @@ class Worker(Calls):
     learning_rate = OfRound()
     _stops = _stop_requested = _has_stopped = False
 
-    def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, replicas: Replicas | None = None,
+    def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, replicas: Replicas | Any = None,
                  algorithm: str | Rule = "awc",
                  buffers: Iterable[str] = (), participates: Callable[..., bool] | None = None,
                  frozen: Callable[..., bool] | None = None, flat: bool = False, site: Site | None = None, observer: Any = None,
@@ -90,7 +90,7 @@ class Worker(Calls):
         super().__init__()
         self._has_ended = False
         is_group = runtime.is_group(comm)
-        self._replicas = replicas if isinstance(replicas, Replicas) else None
+        self._replicas = replicas_of(replicas)
         # All ranks hear of what is no group.
         group = runtime.group_of(comm if is_group else None) if self._replicas is None else self._replicas.across
         fault: Exception | None = None
@@ -169,7 +169,8 @@ class Worker(Calls):
             return models.replica_of(model, buffers, chosen)
         if self._replicas is None or comm is not None:
             given = "and comm are given" if comm is not None else f"is a {type(replicas).__name__}"
-            raise _core.ArgumentError(f"Worker: replicas {given}; give what fast.replicas() has returned, and no comm")
+            raise _core.ArgumentError(f"Worker: replicas {given}; give what fast.replicas() has returned or a DeviceMesh of "
+                                      "all ranks, and no comm")
         if not hasattr(model, "named_parameters"):
             raise _core.ArgumentError(f"Worker: the model is a {type(model).__name__}; with replicas, a torch.nn.Module is required")
         from .sharded_model import ShardedModel
@@ -188,6 +189,7 @@ class Worker(Calls):
         self._has_ended = True
         replicas.together(check)
         replicas.together(divide)
+        replicas.together(lambda: self._model.open_copies())
         made: list[_core.Worker] = []
         try:
             replicas.together(lambda: made.append(self._make(None)))

@@ -58,6 +58,35 @@ def test_parts_are_those_of_whole_models(started, ranks, dtype, bound):
         assert whole <= sent <= 1.01 * whole + 1000, case  # scalars of messages, once for each part
 
 
+@pytest.mark.parametrize("ranks, shards, kinds", [(4, 2, ["fsdp", "tp", "ddp"]), (8, 4, ["fsdp_tp"]), (3, 1, ["fsdp"])])
+def test_one_mesh_of_all_ranks(started, tmp_path, monkeypatch, ranks, shards, kinds):
+    monkeypatch.setenv("MEETING", str(tmp_path / "meeting"))
+    cases = [f"{kind},float64,{rule}" for kind in kinds for rule in ("awc", "d2", "gasloc,rule.period=2")]
+    for case, error, mean, copies, sent, whole in compared(started, ranks, f"mesh{shards}", cases):
+        assert max(error, mean) <= 1e-12 and copies == "equal" and sent <= 1.01 * whole + 1000, case
+
+
+MISTAKES_WITH_MESHES = {
+    "one side": "ArgumentError: replicas: the mesh has one side, of 4 ranks; the first side counts the replicas",
+    "a part": "ArgumentError: replicas: the mesh has one side, of 2 ranks",
+    "order": "ArgumentError: replicas: the mesh has its ranks in another order than 0, 1, 2, ...; make it by init_device_mesh",
+    "hsdp": 'tensor "0.weight" lies on ranks of other replicas (HSDP), which makes all replicas equal; shard on the sides',
+    "ddp of all": 'module "" is a DistributedDataParallel over ranks of other replicas, which makes all replicas equal',
+    "copies": "MismatchError: Worker: the ranks of replica 0 have other copies of tensors than those of replica 1",
+    "shards": "ArgumentError: replicas: rank 0 asks for 2 shards, rank 3 for 1; give the same number",
+    "comm": "replicas and comm are given; give what fast.replicas() has returned or a DeviceMesh of all ranks, and no comm",
+}
+
+
+def test_each_mistake_with_a_mesh_has_an_error_of_its_own(started, tmp_path, monkeypatch):
+    monkeypatch.setenv("MEETING", str(tmp_path / "meeting"))
+    done = started(4, "mesh_mistakes.py", *MISTAKES_WITH_MESHES, "right", timeout=200)
+    for how, text in MISTAKES_WITH_MESHES.items():
+        told = [line for line in done.stdout.splitlines() if line.startswith(f"{how}: ")]
+        assert len(told) == 1 and text in told[0], (how, told, done.stderr)
+    assert done.stdout.count("made") == 1 and "made right" in done.stdout and "Traceback" not in done.stderr
+
+
 def test_a_rule_for_sites(started, tmp_path):
     file = tmp_path / "sites.toml"
     file.write_text("schedule = 'sites'\nevery = 3\nworkers_per_site = 2\n")
@@ -110,8 +139,8 @@ MISTAKES = {
     "text": "ArgumentError: replicas: shards is 'two'; a whole number, 1 or more, is required",
     "other": "ArgumentError: replicas: rank 0 asks for 2 shards, rank 3 for 4; give the same number",
     "forgotten": "is a DTensor with Shard(dim=0) on 2 ranks: each has another part, so their average is nothing; make replicas",
-    "comm": "replicas and comm are given; give what fast.replicas() has returned, and no comm",
-    "mesh": "replicas is a DeviceMesh; give what fast.replicas() has returned, and no comm",
+    "comm": "replicas and comm are given; give what fast.replicas() has returned or a DeviceMesh of all ranks, and no comm",
+    "mesh": "replicas: a DeviceMesh after fast.replicas(); give what that has returned",
     "event": "algorithm='event_triggered' with replicas: it compares the distance that the whole model has moved",
     "heal": "nan='heal' with replicas: one rank would take back its part of a step",
     "seed": 'parameter "weight" of shard 0 and that of shard 1 are copies by their placements, and differ, in replica 0',

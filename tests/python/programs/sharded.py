@@ -1,8 +1,10 @@
 """Replicas of several ranks beside workers that have the whole model.
 
-    fastrun -n 4 python3 sharded.py SHARDS CASE...    CASE: KIND,DTYPE,ALGORITHM[,OPTION=VALUE]...    KIND: fsdp, tp, ddp or fsdp_tp
+    fastrun -n 4 python3 sharded.py [mesh]SHARDS CASE...    mesh: all ranks are in one mesh    CASE: KIND,DTYPE,ALGORITHM[,OPTION=VALUE]...    KIND: fsdp, tp, ddp or fsdp_tp
 """
+import os
 import sys
+import types
 import warnings
 
 import fast_decentralized as fast
@@ -13,7 +15,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 warnings.simplefilter("ignore")
-shards = int(sys.argv[1])
+in_one_mesh, shards = sys.argv[1].startswith("mesh"), int(sys.argv[1].removeprefix("mesh"))
 torch.set_num_threads(1)
 ROUNDS, BATCH, RATE = 7, 12, 0.05
 
@@ -28,6 +30,22 @@ class Net(torch.nn.Module):
 
     def forward(self, x):
         return self.last(self.norm(self.second(torch.tanh(self.first(x)))))
+
+
+def replicas_of_ranks():
+    if not in_one_mesh:
+        return fast.replicas(shards=shards)
+    index, shard = divmod(fast.rank(), shards)
+    world = fast.world()
+    return types.SimpleNamespace(index=index, shard=shard, count=world.size // shards, inside=world.split(index), across=world.split(shard),
+                                 mesh=mesh_of(("shard",), (shards,))["shard"])
+
+
+def mesh_of(names, sizes):
+    """Of the ranks of the replica; in one mesh, its first side is the replicas."""
+    if in_one_mesh:
+        return init_device_mesh("cpu", (fast.size() // shards, *sizes), mesh_dim_names=("replica", *names))
+    return init_device_mesh("cpu", sizes, mesh_dim_names=names)
 
 
 def net(dtype):
@@ -54,20 +72,21 @@ def weights(state):
 
 
 def cut(module, kind):
-    """As people do it; and the part of a batch that this rank has."""
+    """As people do it; the part of a batch that this rank has; and what the worker gets as replicas."""
     if kind == "ddp":
-        module = torch.nn.parallel.DistributedDataParallel(module)
+        module = torch.nn.parallel.DistributedDataParallel(module, process_group=replicas.mesh.get_group())
     elif kind == "fsdp":
         fully_shard(module.first, mesh=replicas.mesh)
         fully_shard(module, mesh=replicas.mesh)
     parts, own = shards, replicas.shard
+    mesh = mesh_of(("shard",), (shards,)) if in_one_mesh else None
     if kind in ("tp", "fsdp_tp"):
-        mesh = init_device_mesh("cpu", (1 if kind == "tp" else 2, shards if kind == "tp" else shards // 2), mesh_dim_names=("data", "model"))
+        mesh = mesh_of(("data", "model"), (1, shards) if kind == "tp" else (2, shards // 2))
         parallelize_module(module, mesh["model"], {"first": ColwiseParallel(), "second": RowwiseParallel()})
         parts, own = mesh["data"].size(), mesh["data"].get_local_rank()
         if kind == "fsdp_tp":
             fully_shard(module, mesh=mesh["data"])
-    return module, slice(own * BATCH // parts, (own + 1) * BATCH // parts)
+    return module, slice(own * BATCH // parts, (own + 1) * BATCH // parts), mesh if in_one_mesh else replicas
 
 
 def result(worker, module):
@@ -81,15 +100,18 @@ def difference(one, other):
     return max(float((one[name] - other[name]).abs().max()) for name in other)
 
 
+if in_one_mesh:
+    store = torch.distributed.FileStore(os.environ["MEETING"], fast.size())
+    torch.distributed.init_process_group("gloo", store=store, rank=fast.rank(), world_size=fast.size())
 for case in sys.argv[2:]:
-    replicas = fast.replicas(shards=shards)
+    replicas = replicas_of_ranks()
     kind, dtype, algorithm, *given = case.split(",")
     options = {"algorithm": algorithm, "deadline": 60, **dict(one.split("=", 1) for one in given)}
     topology = options.pop("topology", "ring")
     rule = {name.removeprefix("rule."): options.pop(name) for name in [*options] if name.startswith("rule.")}
     options |= {"algorithm_option": rule} if rule else {}
-    module, part = cut(net(getattr(torch, dtype)), kind)
-    worker = fast.Worker(module, topology, replicas=replicas, **options)
+    module, part, given = cut(net(getattr(torch, dtype)), kind)
+    worker = fast.Worker(module, topology, replicas=given, **options)
     assert (worker.rank, worker.size) == (replicas.index, replicas.count)
     train(module, worker, getattr(torch, dtype), part)
     own, mean, sent = result(worker, module)
