@@ -1,6 +1,5 @@
 // fast-trace: joins the timelines of a run's workers, and says where the time went.
 #include <fmt/format.h>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 

@@ -1,7 +1,6 @@
 #include <fast/core/deadline.hpp>
 
 #include <exception>
-#include <utility>
 
 #include "core/ended_by_check.hpp"
 

@@ -16,7 +16,6 @@
 #include <new>
 #include <optional>
 #include <stdexcept>
-#include <string>
 
 #include "core/descriptor.hpp"
 #include "core/host.hpp"

@@ -1,6 +1,5 @@
 #include "core/serial_executor.hpp"
 
-#include <fast/core/deadline.hpp>
 #include <utility>
 
 namespace fast {

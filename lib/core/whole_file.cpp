@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <random>

@@ -1,7 +1,6 @@
 #include <fast/data/sample_stream.hpp>
 
 #include <fast/core/error.hpp>
-#include <utility>
 
 namespace fast::data {
 

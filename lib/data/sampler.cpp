@@ -6,7 +6,6 @@
 #include <fast/core/random.hpp>
 #include <limits>
 #include <numeric>
-#include <span>
 
 #include "core/text.hpp"
 

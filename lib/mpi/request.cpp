@@ -1,9 +1,7 @@
 #include "mpi/request.hpp"
 
 #include <climits>
-#include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
-#include <optional>
 #include <thread>
 #include <utility>
 

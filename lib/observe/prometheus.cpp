@@ -11,7 +11,6 @@
 #include <fast/core/error.hpp>
 #include <map>
 #include <mutex>
-#include <string>
 
 #include "observe/metrics_server.hpp"
 

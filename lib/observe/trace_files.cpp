@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <compare>
 #include <fast/core/error.hpp>
-#include <map>
 #include <optional>
 #include <set>
 

@@ -12,7 +12,6 @@
 #include <sstream>
 
 #include "observe/clock_offset.hpp"
-#include "observe/trace_packets.hpp"
 
 namespace fast::observe {
 namespace {

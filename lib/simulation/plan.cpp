@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <cmath>
-#include <fast/algorithm/rules.hpp>
 #include <fast/codec/codec.hpp>
 #include <fast/core/error.hpp>
 #include <fast/exchange/exchange.hpp>
 #include <fast/mixing/check.hpp>
 #include <fast/simulation/plan.hpp>
-#include <fast/simulation/workload.hpp>
 #include <fast/topology/load.hpp>
 #include <limits>
 #include <map>

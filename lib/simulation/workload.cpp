@@ -8,8 +8,6 @@
 #include <fast/core/random.hpp>
 #include <filesystem>
 #include <fstream>
-#include <optional>
-#include <string>
 
 #include "core/registry.hpp"
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fast/core/error.hpp>
 
-#include <utility>
-
 #include "sites/site_figures.hpp"
 
 namespace fast::sites {

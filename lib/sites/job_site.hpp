@@ -3,9 +3,7 @@
 
 #include <fast/exchange/group.hpp>
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

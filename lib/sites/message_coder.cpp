@@ -6,7 +6,6 @@
 #include <cstring>
 #include <functional>
 #include <utility>
-#include <vector>
 
 #include "combine/model_memory.hpp"
 #include "sites/packed_model.hpp"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <new>
 
 #include "core/contains.hpp"
 #include "core/ended_by_check.hpp"

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "exchange/collective/all_reduce.hpp"

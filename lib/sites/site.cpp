@@ -8,7 +8,6 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <span>
 #include <thread>
 #include <utility>
 

@@ -3,8 +3,6 @@
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
 
-#include <string>
-
 namespace fast::sites {
 
 std::shared_ptr<SiteExchange> SiteChoice::join() const {

@@ -7,7 +7,6 @@
 #include <map>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/message.hpp"
 #include "core/text.hpp"

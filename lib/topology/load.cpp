@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
-#include <fast/topology/topology.hpp>
 #include <filesystem>
 #include <utility>
 

@@ -4,11 +4,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/topology/graphs.hpp>
-#include <fast/topology/stencil.hpp>
-#include <functional>
 #include <numeric>
-
-#include "topology/stencil_graph.hpp"
 
 namespace fast {
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
-#include <fast/mixing/weights.hpp>
 #include <fast/topology/stencil.hpp>
 #include <numeric>
 #include <utility>

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mixing/rows.hpp"
-
 namespace fast {
 namespace {
 

@@ -5,7 +5,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdlib>
-#include <exception>
 #include <fast/core/deadline.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/exchange/reducer.hpp>

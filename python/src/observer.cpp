@@ -2,7 +2,6 @@
 
 #include <nanobind/stl/string.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <optional>

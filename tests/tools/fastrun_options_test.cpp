@@ -1,4 +1,4 @@
-#include "fastrun/options.hpp"
+#include "fastrun/fastrun.hpp"
 
 #include <fmt/core.h>
 

@@ -4,7 +4,6 @@
 
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
-#include <fast/data/load.hpp>
 #include <functional>
 #include <memory>
 #include <numeric>

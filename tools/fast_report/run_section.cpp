@@ -6,7 +6,6 @@
 
 #include "core/contains.hpp"
 #include "fast_report/curves.hpp"
-#include "fast_report/html.hpp"
 #include "fast_report/summary.hpp"
 #include "fast_report/time_use.hpp"
 #include "fast_report/workers.hpp"

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <numbers>
-#include <set>
 
 #include "fast_report/time_use.hpp"
 

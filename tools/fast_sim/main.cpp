@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cstdio>
 #include <fast/core/error.hpp>
 #include <fast/simulation/workload.hpp>
 

@@ -4,7 +4,6 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
-#include <utility>
 
 #include "core/text.hpp"
 #include "staleness.hpp"

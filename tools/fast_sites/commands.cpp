@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fast/core/error.hpp>
 #include <fast/train/safetensors.hpp>
 #include <filesystem>

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
-#include <optional>
 #include <utility>
 
 #include "mixing/rows.hpp"

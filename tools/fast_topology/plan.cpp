@@ -4,7 +4,6 @@
 
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
-#include <fast/simulation/plan.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology_tools/picture.hpp>
 #include <nlohmann/json.hpp>

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
-#include <vector>
 
 #include "core/numbers.hpp"
 #include "topology/hosts.hpp"

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <fast/core/error.hpp>
-#include <utility>
 
 #include "core/message.hpp"
 #include "core/registry.hpp"

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/message.hpp"
-#include "stream/nats/connection.hpp"
 
 namespace fast::stream {
 namespace {
