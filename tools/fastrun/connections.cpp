@@ -6,7 +6,6 @@
 #include <fstream>
 #include <sstream>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/text.hpp"

@@ -9,8 +9,8 @@
 #include <optional>
 #include <sstream>
 
-#include "channel.hpp"
-#include "fastrun.hpp"
+#include "fastrun/channel.hpp"
+#include "fastrun/fastrun.hpp"
 #include "fastrun/host.hpp"
 #include "fastrun/starter.hpp"
 #include "mpi/host_abilities.hpp"

@@ -4,6 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "core/descriptor.hpp"
+
+namespace tools {
+class Command;
+}
+
 namespace fastrun {
 
 struct Options {
@@ -41,12 +47,29 @@ inline constexpr const char* watch_variable = "FASTRUN_WATCH";
 /// Environment variable: the width of the terminal that shows what the ranks print.
 inline constexpr const char* columns_variable = "FASTRUN_COLUMNS";
 
+// The command line.
+
+/// Adds the options. What follows them is the program: CLI::App::remaining(). No option takes it
+/// for a value of its own.
+void describe(tools::Command& command, Options& options, bool& doctor);
+
+/// Turns "-np", as other launchers have it, into "-n": of the options of fastrun alone, not of the
+/// program that follows them.
+void take_np_for_n(const tools::Command& command, int argc, char** argv);
+
+/// What is wrong with options that are good each by itself; empty: nothing.
+std::string contradiction(const Options& options);
+
 /// The most that a host has when ranks are spread evenly over --hosts, or over those of a Slurm
 /// job.
 int ranks_on_a_host(const Options& options);
 
 /// --cpus-per-task of the Slurm job whose nodes the ranks use; 0: not given.
 int cores_of_a_slurm_task(const Options& options);
+
+/// Blocks the signals that fastrun hears, and gives a descriptor to read them from (signalfd).
+/// SIGHUP stays ignored where nohup has left it so. SIGPIPE is ignored.
+fast::Descriptor signals_to_hear();
 
 /// Starts mpiexec or srun with a wrapper a rank, watches them and returns the exit status.
 int launch(const Options& options);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fast/core/deadline.hpp>
@@ -18,23 +17,18 @@
 #include <string_view>
 #include <utility>
 
-#include "channel.hpp"
 #include "cli/exit_status.hpp"
 #include "core/message.hpp"
-#include "fastrun.hpp"
 #include "fastrun/channel.hpp"
 #include "fastrun/connections.hpp"
+#include "fastrun/fastrun.hpp"
 #include "fastrun/host.hpp"
 #include "fastrun/output.hpp"
 #include "fastrun/ranks.hpp"
+#include "fastrun/requests.hpp"
 #include "fastrun/starter.hpp"
+#include "fastrun/watch.hpp"
 #include "mpi/process_manager.hpp"
-#include "output.hpp"
-#include "ranks.hpp"
-#include "requests.hpp"
-#include "signals.hpp"
-#include "starter.hpp"
-#include "watch.hpp"
 
 namespace fastrun {
 namespace {

@@ -10,10 +10,9 @@
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
 #include "core/message.hpp"
-#include "fastrun.hpp"
+#include "fastrun/fastrun.hpp"
 #include "fastrun/host.hpp"
 #include "fastrun/starter.hpp"
-#include "options.hpp"
 
 namespace {
 

@@ -1,10 +1,10 @@
-#include "options.hpp"
-
 #include <fmt/core.h>
 
 #include <string_view>
 
+#include "cli/command.hpp"
 #include "core/text.hpp"
+#include "fastrun/fastrun.hpp"
 
 namespace fastrun {
 

@@ -12,7 +12,6 @@
 #include <fast/core/error.hpp>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 namespace fastrun {
 namespace {

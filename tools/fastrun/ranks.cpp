@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
-#include <vector>
 
 #include "cli/exit_status.hpp"
 #include "core/contains.hpp"

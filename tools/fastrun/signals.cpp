@@ -1,8 +1,8 @@
-#include "signals.hpp"
-
 #include <sys/signalfd.h>
 
 #include <csignal>
+
+#include "fastrun/fastrun.hpp"
 
 namespace fastrun {
 namespace {
@@ -20,7 +20,7 @@ void look_at_hang_up(int, char**, char**) {
 
 }  // namespace
 
-Descriptor signals_to_hear() {
+fast::Descriptor signals_to_hear() {
   sigset_t heard;
   sigemptyset(&heard);
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGXCPU})
@@ -32,7 +32,7 @@ Descriptor signals_to_hear() {
   }
   sigprocmask(SIG_BLOCK, &heard, nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // who reads the output may leave; the ranks go on
-  return Descriptor(signalfd(-1, &heard, SFD_CLOEXEC));
+  return fast::Descriptor(signalfd(-1, &heard, SFD_CLOEXEC));
 }
 
 }  // namespace fastrun

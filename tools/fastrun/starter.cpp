@@ -9,17 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <iterator>
-#include <vector>
 
 #include "fastrun/channel.hpp"
-#include "fastrun/host.hpp"
 #include "fastrun/watch.hpp"
 #include "mpi/implementation.hpp"
 
