@@ -3,8 +3,7 @@
 #include <future>
 
 #include "core/message.hpp"
-#include "stream/nats/sink.hpp"
-#include "stream/nats/source.hpp"
+#include "stream/nats/connection.hpp"
 
 namespace fast::stream {
 namespace {
@@ -16,25 +15,20 @@ constexpr std::uint64_t asked_at_once = 32;
 class NatsBroker final : public Broker {
  public:
   NatsBroker(const Address& address, const BrokerOptions& options)
-      : connection_(std::make_shared<Connection>(address, options)) {
-    jsCtx* made = nullptr;
-    const natsStatus status = natsConnection_JetStream(&made, connection_->handle(), nullptr);
-    require(status == NATS_OK, ErrorKind::resource, "{}: {}", connection_->shown(),
-            text_of(status));
-    context_.reset(made);
-  }
+      : connection_(std::make_shared<Connection>(address, options)),
+        context_(context_of(*connection_)) {}
 
   std::unique_ptr<Source> source(const SourceOptions& options) override {
-    return std::make_unique<NatsSource>(connection_, stream_of(options.subject), options);
+    return make_source(connection_, stream_of(options.subject), options);
   }
 
   std::unique_ptr<Reader> reader(const std::string& subject) override {
-    return std::make_unique<NatsReader>(connection_, stream_of(subject), subject);
+    return make_reader(connection_, stream_of(subject), subject);
   }
 
   std::unique_ptr<Sink> sink(const std::string& subject) override {
     const StreamInfoHandle info = info_of(stream_of(subject));
-    return std::make_unique<NatsSink>(connection_, info->Config->MaxMsgSize);
+    return make_sink(connection_, info->Config->MaxMsgSize);
   }
 
   std::set<std::string> latest_ids(const std::string& subject, std::size_t others,

@@ -81,12 +81,22 @@ class Connection {
   natsConnection* connection_ = nullptr;
 };
 
-// What sources and readers have in common.
-
-/// Takes the handle over.
-Message message_of_handle(natsMsg* from);
-
 /// Throws Error(resource) when the connection is closed.
 ContextHandle context_of(const Connection& connection);
+
+// The ends of a stream, which has the subject.
+
+/// Reads messages by their numbers.
+std::unique_ptr<Reader> make_reader(std::shared_ptr<const Connection> connection,
+                                    const std::string& stream, const std::string& subject);
+
+/// Messages of a durable pull consumer. Makes the consumer, or takes the one of that name.
+std::unique_ptr<Source> make_source(std::shared_ptr<const Connection> connection,
+                                    const std::string& stream, const SourceOptions& options);
+
+/// Publishes and waits for acknowledgments, at the end too. `most_bytes`: of a message, as the
+/// stream has it; below 1: as many as the server takes.
+std::unique_ptr<Sink> make_sink(std::shared_ptr<const Connection> connection,
+                                std::int64_t most_bytes);
 
 }  // namespace fast::stream
