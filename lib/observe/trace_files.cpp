@@ -2,19 +2,58 @@
 
 #include <fmt/format.h>
 
+#include <protozero/exception.hpp>
+
 #include <algorithm>
+#include <cmath>
 #include <compare>
 #include <fast/core/error.hpp>
+#include <fstream>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "core/contains.hpp"
 #include "core/whole_file.hpp"
-#include "observe/trace_packets.hpp"
-#include "observe/trace_reader.hpp"
+#include "observe/clock_offset.hpp"
 
 namespace fast::observe {
 namespace {
+
+/// A process: the part of a track's number that its tracks have in common.
+std::uint64_t process_of(std::uint64_t track) { return track >> 16U; }
+
+struct Reading {
+  std::uint64_t time_ns = 0;
+  double offset_s = 0;
+};
+
+struct Offsets {
+  Reading first, last;
+
+  void add(const Reading& reading) {
+    if (first.time_ns == 0 || reading.time_ns < first.time_ns) first = reading;
+    if (reading.time_ns > last.time_ns) last = reading;
+  }
+  std::uint64_t corrected(std::uint64_t time_ns) const {
+    const auto length = static_cast<double>(last.time_ns - first.time_ns);
+    const double since = static_cast<double>(time_ns) - static_cast<double>(first.time_ns);
+    const double share = length > 0 ? std::clamp(since / length, 0.0, 1.0) : 0;
+    const double offset_s = first.offset_s + share * (last.offset_s - first.offset_s);
+    return time_ns - static_cast<std::uint64_t>(std::llround(offset_s * 1e9));  // modulo 2⁶⁴
+  }
+};
+
+bool is_trace(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with("trace-") && path.extension() == ".pftrace";
+}
+
+std::string content_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
 
 /// Gives each read an arrow of its own, from its publication, which was before it. Returns how many
 /// there are.
@@ -35,6 +74,55 @@ std::size_t connect(std::vector<TrackEvent>& events) {
 }
 
 }  // namespace
+
+void align(TraceContent& content) {
+  std::set<std::uint64_t> tracks;
+  for (const Track& track : content.tracks) {
+    if (track.name == clock_offset_name) tracks.insert(track.uuid);
+  }
+  std::map<std::uint64_t, Offsets> offsets;
+  for (const TrackEvent& event : content.events) {
+    if (tracks.contains(event.track))
+      offsets[process_of(event.track)].add({event.time_ns, event.number});
+  }
+  std::erase_if(content.events,
+                [&](const TrackEvent& event) { return tracks.contains(event.track); });
+  std::erase_if(content.tracks, [&](const Track& track) { return tracks.contains(track.uuid); });
+  for (TrackEvent& event : content.events) {
+    const auto known = offsets.find(process_of(event.track));
+    if (known != offsets.end()) event.time_ns = known->second.corrected(event.time_ns);
+  }
+  std::ranges::stable_sort(content.events, [](const TrackEvent& a, const TrackEvent& b) {
+    return a.time_ns < b.time_ns;
+  });
+}
+
+TraceContent read_traces(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    if (is_trace(entry.path())) files.push_back(entry.path());
+  }
+  require(!error, ErrorKind::data, "{} cannot be read: {}; give the directory of a run",
+          directory.string(), error.message());
+  require(!files.empty(), ErrorKind::data,
+          "{} holds no trace-*.pftrace; train with --trace, and give the directory of its traces",
+          directory.string());
+  std::ranges::sort(files);
+  TraceContent content;
+  for (const auto& file : files) {
+    try {
+      content.cut += read_trace(content_of(file), content) ? 0 : 1;
+    } catch (const protozero::exception& problem) {
+      fail(ErrorKind::mismatch, "{} is not a trace: {}; remove it", file.string(), problem.what());
+    }
+  }
+  std::set<std::uint64_t> known;
+  std::erase_if(content.tracks,
+                [&](const Track& track) { return !known.insert(track.uuid).second; });
+  align(content);
+  return content;
+}
 
 MergedTrace merge_traces(const std::filesystem::path& directory, const std::filesystem::path& to) {
   TraceContent content = read_traces(directory);
@@ -84,8 +172,6 @@ struct RoundKey {
 };
 using Rounds = std::map<RoundKey, RoundTimes>;
 
-std::uint64_t part_of(std::uint64_t track) { return track >> 16U; }
-
 /// Pairs the begin and the end of each slice.
 class Slices {
  public:
@@ -102,7 +188,7 @@ class Slices {
   void close(const TrackEvent& begin, std::uint64_t ended_ns) {
     const auto number = integer(begin, "round");
     if (!number) return;
-    RoundTimes& round = rounds_[{begin.worker, part_of(begin.track), *number}];
+    RoundTimes& round = rounds_[{begin.worker, process_of(begin.track), *number}];
     const double took_s = seconds_of(ended_ns - begin.time_ns);
     if (const auto peer = integer(begin, "peer")) {
       round.waits_s[static_cast<int>(*peer)] += took_s;

@@ -8,7 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include "observe/trace_packets.hpp"
+
 namespace fast::observe {
+
+/// All files trace-*.pftrace in `directory`. Throws Error(argument) when there is none, and
+/// Error(mismatch) for a file that is no trace.
+TraceContent read_traces(const std::filesystem::path& directory);
+
+/// Moves all times to worker 0's clock, by the offsets that each worker has told
+/// (clock_offset_name): by the line through the first and the last one, and by the nearer one
+/// before and after them. Takes these offsets out, and sorts the events anew.
+void align(TraceContent& content);
 
 /// What is in a merged trace.
 struct MergedTrace {

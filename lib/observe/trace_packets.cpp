@@ -1,5 +1,7 @@
 #include "observe/trace_packets.hpp"
 
+#include <optional>
+#include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 
 namespace fast::observe {
@@ -60,6 +62,105 @@ std::string packet_of(const TrackEvent& from) {
     if (from.last_flow != 0) event.add_fixed64(event_field::last_flow, from.last_flow);
     annotate(event, from);
   });
+}
+
+namespace {
+
+using protozero::pbf_reader;
+
+Track track_of(pbf_reader reader) {
+  Track track;
+  while (reader.next()) {
+    track.counts = track.counts || reader.tag() == track_field::counter;
+    if (reader.tag() == track_field::uuid)
+      track.uuid = reader.get_uint64();
+    else if (reader.tag() == track_field::name)
+      track.name = reader.get_string();
+    else if (reader.tag() == track_field::parent)
+      track.parent = reader.get_uint64();
+    else
+      reader.skip();
+  }
+  return track;
+}
+
+void read_annotation(pbf_reader reader, TrackEvent& event) {
+  std::string name;
+  while (reader.next()) {
+    if (reader.tag() == annotation_field::name)
+      name = reader.get_string();
+    else if (reader.tag() == annotation_field::integer)
+      event.integers.emplace_back("", reader.get_int64());
+    else if (reader.tag() == annotation_field::text)
+      event.text = reader.get_string();
+    else
+      reader.skip();
+  }
+  if (!event.integers.empty() && event.integers.back().first.empty()) {
+    event.integers.back().first = name;
+  }
+}
+
+void read_event(pbf_reader reader, TrackEvent& event) {
+  while (reader.next()) {
+    if (reader.tag() == event_field::type)
+      event.type = reader.get_enum();
+    else if (reader.tag() == event_field::track)
+      event.track = reader.get_uint64();
+    else if (reader.tag() == event_field::name)
+      event.name = reader.get_string();
+    else if (reader.tag() == event_field::number)
+      event.number = reader.get_double();
+    else if (reader.tag() == event_field::flow)
+      event.flows.push_back(reader.get_fixed64());
+    else if (reader.tag() == event_field::last_flow)
+      event.last_flow = reader.get_fixed64();
+    else if (reader.tag() == event_field::annotation)
+      read_annotation(reader.get_message(), event);
+    else
+      reader.skip();
+  }
+}
+
+void read_packet(pbf_reader packet, TraceContent& content) {
+  TrackEvent event;
+  std::optional<Track> track;
+  while (packet.next()) {
+    if (packet.tag() == packet_field::timestamp)
+      event.time_ns = packet.get_uint64();
+    else if (packet.tag() == packet_field::sequence)
+      event.worker = static_cast<int>(packet.get_uint32()) - 1;
+    else if (packet.tag() == packet_field::event)
+      read_event(packet.get_message(), event);
+    else if (packet.tag() == packet_field::track)
+      track = track_of(packet.get_message());
+    else
+      packet.skip();
+  }
+  if (track) {
+    track->worker = event.worker;
+    content.tracks.push_back(*track);
+  } else if (event.type != 0) {
+    content.events.push_back(std::move(event));
+  }
+}
+
+}  // namespace
+
+bool read_trace(std::string_view bytes, TraceContent& content) {
+  pbf_reader trace(bytes.data(), bytes.size());
+  try {
+    while (trace.next()) {
+      if (trace.tag() == trace_field::packet) {
+        read_packet(trace.get_message(), content);
+      } else {
+        trace.skip();
+      }
+    }
+  } catch (const protozero::end_of_buffer_exception&) {
+    return false;
+  }
+  return true;
 }
 
 }  // namespace fast::observe

@@ -1,8 +1,9 @@
-// Packets of a Perfetto trace. Each function returns one, ready to be appended to a file.
+// Packets of a Perfetto trace: written for a file, and read from one.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -56,7 +57,18 @@ struct TrackEvent {
   int worker = 0;
 };
 
+/// A packet, ready to be appended to a file.
 std::string packet_of(const Track& track);
 std::string packet_of(const TrackEvent& event);
+
+/// What is in one or several files of traces.
+struct TraceContent {
+  std::vector<Track> tracks;       ///< each once
+  std::vector<TrackEvent> events;  ///< by time; of equal times, in the order written
+  int cut = 0;                     ///< files whose last packet was cut off: their writer was killed
+};
+
+/// Adds what is in the bytes of one file. False when the last packet is not whole.
+bool read_trace(std::string_view bytes, TraceContent& content);
 
 }  // namespace fast::observe

@@ -14,7 +14,7 @@
 #include "c/event_lines.h"
 #include "c/handles.hpp"
 #include "c/programs.hpp"
-#include "observe/trace_reader.hpp"
+#include "observe/trace_files.hpp"
 #include "support/catch.hpp"
 #include "support/idx_files.hpp"
 #include "support/temporary_directory.hpp"

@@ -6,8 +6,8 @@
 #include <fast/exchange/local.hpp>
 #include <fast/observe/trace.hpp>
 
+#include "observe/trace_files.hpp"
 #include "observe/trace_packets.hpp"
-#include "observe/trace_reader.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "support/temporary_directory.hpp"

@@ -7,7 +7,6 @@
 
 #include "observe/trace_files.hpp"
 #include "observe/trace_packets.hpp"
-#include "observe/trace_reader.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 
