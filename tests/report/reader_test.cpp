@@ -1,6 +1,6 @@
 #include <fast/core/error.hpp>
 
-#include "fast_report/run_reader.hpp"
+#include "fast_report/run.hpp"
 #include "fast_report/time_use.hpp"
 #include "run_directory.hpp"
 #include "support/catch.hpp"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "fast_report/run_reader.hpp"
+#include "fast_report/run.hpp"
 #include "fast_report/time_use.hpp"
 #include "support/temporary_directory.hpp"
 

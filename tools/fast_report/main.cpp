@@ -11,7 +11,6 @@
 #include "core/whole_file.hpp"
 #include "fast_report/html.hpp"
 #include "fast_report/page.hpp"
-#include "fast_report/run_reader.hpp"
 
 using namespace fast;
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fast_report/html.hpp"
 #include "fast_report/run.hpp"
 
 namespace fast_report {
@@ -15,6 +16,9 @@ inline constexpr std::string_view page_mark = "<!-- written by fast-report";
 /// A page that needs no network and no other file. At least one run; with several, it begins with
 /// their comparison.
 std::string page_of(const std::vector<Run>& runs);
+
+/// The part of a page about one run: findings, figures, options.
+std::string section_of(const Run& run, Figures& figures);
 
 /// What to call each run: its directory's name, or the path where names are equal.
 std::vector<std::string> names_of(const std::vector<Run>& runs);

@@ -1,4 +1,4 @@
-#include "fast_report/run_reader.hpp"
+#include "fast_report/run.hpp"
 
 #include <fmt/format.h>
 

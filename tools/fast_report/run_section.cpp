@@ -1,11 +1,10 @@
-#include "fast_report/run_section.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/contains.hpp"
 #include "fast_report/curves.hpp"
+#include "fast_report/page.hpp"
 #include "fast_report/summary.hpp"
 #include "fast_report/time_use.hpp"
 #include "fast_report/workers.hpp"
@@ -41,8 +40,7 @@ json curve_data(const Curves& curves, const char* title, const char* format, jso
           {"axes", std::move(names)}};
 }
 
-}  // namespace
-
+/// Findings, faults and facts.
 std::string overview_of(const Run& run) {
   std::string html = list(findings(run), " class=\"findings\"");
   if (!run.faults.empty()) {
@@ -50,8 +48,6 @@ std::string overview_of(const Run& run) {
   }
   return html + in_columns(facts(run));
 }
-
-namespace {
 
 std::string change_of(const std::vector<Point>& means, std::string (*shown)(double)) {
   if (means.empty()) return "";
@@ -162,8 +158,7 @@ bool is_positive(const Run& run, const std::string& field) {
   return std::ranges::any_of(all, [](const Point& point) { return point.value > 0; });
 }
 
-}  // namespace
-
+/// Loss, accuracy, learning rate, speed.
 std::string learning_of(const Run& run, Figures& figures) {
   std::string html = loss_of(run, figures);
   html += accuracy_of(run, figures);
@@ -182,8 +177,6 @@ std::string learning_of(const Run& run, Figures& figures) {
   return html + "</div>\n";
 }
 
-namespace {
-
 std::string contraction_text(const Contraction& contraction) {
   if (!contraction.gap) return " A predicted rate is left out. " + contraction.why_not;
   std::string text = fmt::format(
@@ -198,8 +191,7 @@ std::string contraction_text(const Contraction& contraction) {
          "noise floor.";
 }
 
-}  // namespace
-
+/// The consensus distance, or why it is left out.
 std::string consensus_of(const Run& run, Figures& figures) {
   const std::vector<Point> mean = means(run, "consensus_distance");
   const auto positive = [](const Point& point) { return point.value > 0; };
@@ -222,8 +214,6 @@ std::string consensus_of(const Run& run, Figures& figures) {
   return figures.add("consensus", std::move(data), "How far the workers are apart",
                      "sqrt(mean_i ‖x_i − x̄‖²), after each epoch." + contraction_text(rate));
 }
-
-namespace {
 
 json ranks_of(const std::map<int, WorkerState>& states) {
   json ranks = json::array();
@@ -258,8 +248,7 @@ std::string waited_for_figure(const std::map<int, TimeSpent>& spent, json worker
                      title, "Time that its readers spent waiting for it, added up.");
 }
 
-}  // namespace
-
+/// The topology, and who was waited for.
 std::string workers_of(const Run& run, Figures& figures) {
   const auto state = states(run);
   const Network picture = network(run, state);
@@ -277,8 +266,6 @@ std::string workers_of(const Run& run, Figures& figures) {
          waited_for_figure(totals(run), ranks_of(state), figures) + "</div>\n";
 }
 
-namespace {
-
 std::string anatomy_figure(const Run& run, const json& workers, Figures& figures) {
   json rows = anatomy(run);
   if (rows.empty()) return "";
@@ -293,8 +280,7 @@ std::string anatomy_figure(const Run& run, const json& workers, Figures& figures
                      "all else.");
 }
 
-}  // namespace
-
+/// Phases, waiting over time, events.
 std::string time_of(const Run& run, Figures& figures) {
   const json workers = ranks_of(states(run));
   std::string html = anatomy_figure(run, workers, figures);
@@ -312,6 +298,7 @@ std::string time_of(const Run& run, Figures& figures) {
                                 (quiet ? " There were no events." : ""));
 }
 
+/// The options, folded.
 std::string options_of(const Run& run) {
   if (run.options.empty()) return "";
   Rows rows;
@@ -322,6 +309,8 @@ std::string options_of(const Run& run) {
     html += "<p class=\"note\">" + escaped(remark) + "</p>\n";
   return html + in_columns(rows) + "</details>\n";
 }
+
+}  // namespace
 
 std::string section_of(const Run& run, Figures& figures) {
   std::string html = overview_of(run);  // one after another: figures are numbered in this order

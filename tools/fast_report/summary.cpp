@@ -7,7 +7,6 @@
 
 #include "fast_report/curves.hpp"
 #include "fast_report/html.hpp"
-#include "fast_report/run_reader.hpp"
 #include "fast_report/time_use.hpp"
 #include "fast_report/workers.hpp"
 

@@ -168,12 +168,6 @@ std::int64_t rounds_of(const Worker& worker) {
   return most;
 }
 
-double seconds_of(const Worker& worker) {
-  double seconds = 0;
-  for (const Part& part : worker.parts) seconds += part.last_s;
-  return seconds;
-}
-
 using nlohmann::json;
 
 namespace {

@@ -38,9 +38,6 @@ std::vector<std::string> phases_in_order(const TimeSpent& all);
 /// Rounds that a worker has made: the largest "step" of its lines.
 std::int64_t rounds_of(const Worker& worker);
 
-/// Seconds that a worker trained, over all parts.
-double seconds_of(const Worker& worker);
-
 /// Rows {worker, from, to, share, waited_s, peer}: which share (0..1) of the time between two lines
 /// a worker waited, and for whom the longest. Intervals where a run has some, else epochs. Lines of
 /// long runs are joined, so that a worker has at most `most_cells`.
