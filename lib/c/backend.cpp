@@ -94,8 +94,6 @@ fast_status fast_measures_add_score(fast_measures* measures, const char* name, d
 
 }  // extern "C"
 
-using namespace fast;
-
 namespace {
 
 struct HookCall {

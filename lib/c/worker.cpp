@@ -160,8 +160,6 @@ void fast_worker_free(fast_worker* worker) { delete worker; }
 
 }  // extern "C"
 
-using namespace fast;
-
 namespace {
 
 fast_status write_workers(const fast_group* group, std::vector<int> (Group::*which)() const,

@@ -60,8 +60,6 @@ std::string full_help(const OptionSpec& row) {
   return all_told ? row.help : fmt::format("{}: {}", row.help, row.required);
 }
 
-using namespace fast::options;
-
 namespace {
 
 Argument argument_of(const OptionSpec& row) {

@@ -50,8 +50,6 @@ data::Dataset shuffled(const data::Dataset& samples, std::uint64_t seed) {
           std::make_shared<Shuffled>(samples, std::move(order)), std::move(targets)};
 }
 
-using namespace fast;
-
 namespace {
 
 constexpr std::size_t most_faults_shown = 5;

@@ -206,8 +206,6 @@ json throughput(const Run& run) {
   return rows;
 }
 
-using nlohmann::json;
-
 namespace {
 
 /// The rules whose rounds are x ← W x plus the worker's own step, with one exchange each.

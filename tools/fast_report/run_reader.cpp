@@ -162,8 +162,6 @@ std::map<int, Worker> read_metrics(const fs::path& directory, std::vector<std::s
   return workers;
 }
 
-namespace fs = std::filesystem;
-
 namespace {
 
 /// "config.toml" is the first one, "config-2.toml" that of the first time that a run was resumed.

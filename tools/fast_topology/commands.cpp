@@ -156,8 +156,6 @@ bool check(const Options& options) {
   return sound;
 }
 
-using namespace fast;
-
 namespace {
 
 constexpr int most_printed_workers = 1000;
@@ -215,8 +213,6 @@ void list() {
   print_names(true);
   fmt::print("\nWeights: metropolis, uniform_rows, uniform_columns, given, automatic, fastest\n");
 }
-
-using namespace fast;
 using nlohmann::ordered_json;
 
 namespace {

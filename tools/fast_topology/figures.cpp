@@ -74,8 +74,6 @@ std::vector<std::string> warnings_of(const Subject& subject, const Analysis& ana
   }
   return warnings;
 }
-
-using namespace fast;
 using nlohmann::ordered_json;
 
 namespace {

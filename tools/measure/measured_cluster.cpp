@@ -39,8 +39,6 @@ StepTimes time_steps(const std::function<void()>& step, Seconds budget) {
       std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
   return {mean_s, sigma_of_median_deviation * median(deviations)};
 }
-
-using namespace fast;
 using simulation::Cluster;
 
 namespace {
