@@ -22,14 +22,22 @@ namespace {
 constexpr int longest_delay = 16;
 constexpr double most_planned_edges = 4e7;
 
-double message_s(const Cluster& cluster, double flows, double size_bytes, double factor) {
-  return cluster.link_latency_s + factor * size_bytes * flows / cluster.link_bandwidth;
-}
-
 double link_factor(const Cluster& cluster, std::int64_t round, int from, int to) {
   if (cluster.link_jitter == 0) return 1;
   const auto pair = (static_cast<std::uint64_t>(from) << 32) | static_cast<std::uint32_t>(to);
   return lognormal_factor(cluster.link_jitter, 0x11ce, static_cast<std::uint64_t>(round), pair);
+}
+
+/// Of a message that shares its link with so many as `flows` says.
+template <class Flows>
+TransferTime transfer_time(const Cluster& cluster, const Flows& flows) {
+  return [=](std::int64_t round, int from, int to, double size_bytes) {
+    if (from / cluster.workers_per_host == to / cluster.workers_per_host)
+      return size_bytes / cluster.memory_bandwidth;
+    const double factor = link_factor(cluster, round, from, to);
+    return cluster.link_latency_s +
+           factor * size_bytes * flows(round, from, to) / cluster.link_bandwidth;
+  };
 }
 
 std::vector<int> hosts_of(const Cluster& cluster) {
@@ -277,26 +285,17 @@ double relative_rounds(double effective_neighbors, int workers, double critical_
 }
 
 TransferTime shared_links(const Cluster& cluster, const Schedule& schedule) {
-  const auto flows = std::make_shared<RoundFlows>(schedule, cluster.workers_per_host);
-  return [cluster, flows](std::int64_t round, int from, int to, double size_bytes) {
-    if (from / cluster.workers_per_host == to / cluster.workers_per_host) {
-      return size_bytes / cluster.memory_bandwidth;
-    }
-    return message_s(cluster, flows->between(round, from, to), size_bytes,
-                     link_factor(cluster, round, from, to));
-  };
+  return transfer_time(
+      cluster,
+      [flows = std::make_shared<RoundFlows>(schedule, cluster.workers_per_host)](
+          std::int64_t round, int from, int to) { return flows->between(round, from, to); });
 }
 
 TransferTime allreduce_links(const Cluster& cluster, Pattern pattern) {
-  const auto flows =
-      std::make_shared<StepFlows>(pattern, cluster.workers(), cluster.workers_per_host);
-  return [cluster, flows](std::int64_t round, int from, int to, double size_bytes) {
-    if (from / cluster.workers_per_host == to / cluster.workers_per_host) {
-      return size_bytes / cluster.memory_bandwidth;
-    }
-    return message_s(cluster, flows->between(from, to), size_bytes,
-                     link_factor(cluster, round, from, to));
-  };
+  return transfer_time(
+      cluster,
+      [flows = std::make_shared<StepFlows>(pattern, cluster.workers(), cluster.workers_per_host)](
+          std::int64_t, int from, int to) { return flows->between(from, to); });
 }
 
 Plan plan(const Cluster& cluster, const PlanOptions& options) {

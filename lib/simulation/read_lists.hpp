@@ -11,6 +11,14 @@
 namespace fast::simulation {
 
 struct ReadLists {
+  explicit ReadLists(const Topology& topology) : first{0} {
+    for (int i = 0; i < topology.workers(); ++i) {
+      const std::vector<int> found = topology.in_neighbors(i);
+      sources.insert(sources.end(), found.begin(), found.end());
+      first.push_back(sources.size());
+    }
+  }
+
   std::vector<std::size_t> first;  ///< of each worker, and the end
   std::vector<int> sources;
   std::span<const int> of(int worker) const {
@@ -23,10 +31,21 @@ struct ReadLists {
 class RoundReads {
  public:
   explicit RoundReads(Schedule schedule) : schedule_(std::move(schedule)) {}
-  std::shared_ptr<const ReadLists> at(std::int64_t round);
+  std::shared_ptr<const ReadLists> at(std::int64_t round) {
+    const std::int64_t period = schedule_.period();
+    const std::int64_t key = period > 0 ? round % period : round;
+    const auto found = known_.find(key);
+    if (found != known_.end()) return found->second;
+    if (known_.size() >= most_remembered) known_.erase(known_.begin());
+    return known_.emplace(key, std::make_shared<const ReadLists>(schedule_.at(round)))
+        .first->second;
+  }
+
   const Schedule& schedule() const { return schedule_; }
 
  private:
+  static constexpr std::size_t most_remembered = 64;
+
   Schedule schedule_;
   std::map<std::int64_t, std::shared_ptr<const ReadLists>> known_;
 };
