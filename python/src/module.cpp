@@ -3,7 +3,7 @@
 #include <fast/core/version.hpp>
 
 #include "bindings.hpp"
-#include "device.hpp"
+#include "tensors.hpp"
 
 namespace nb = nanobind;
 
@@ -14,10 +14,8 @@ NB_MODULE(_core, module) {
   module.attr("has_cuda") = fast::python::has_cuda;
   fast::python::bind_errors(module);
   fast::python::bind_group(module);
-  fast::python::bind_board(module);
   fast::python::bind_members(module);
   fast::python::bind_observer(module);
-  fast::python::bind_ready_observers(module);
   fast::python::bind_options(module);
   fast::python::bind_topology(module);
   fast::python::bind_rule(module);

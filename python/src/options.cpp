@@ -61,25 +61,9 @@ void add_hooks(WorkerOptions& options, nb::handle hooks) {
         [&](nb::handle hook) { options.algorithm = nb::cast<algorithm::Rule&>(hook); });
 }
 
-const char* kind_name(options::Kind kind) {
-  switch (kind) {
-    case options::Kind::flag:
-      return "bool";
-    case options::Kind::integer:
-      return "int";
-    case options::Kind::number:
-      return "float";
-    case options::Kind::mixed:
-      return "int | str";
-    case options::Kind::mixed_number:
-      return "float | str";
-    case options::Kind::list:
-      return "list[str] | dict[str, object]";
-    case options::Kind::text:
-      break;
-  }
-  return "str";
-}
+/// In the order of Kind.
+constexpr const char* kind_names[] = {
+    "bool", "int", "float", "str", "int | str", "float | str", "list[str] | dict[str, object]"};
 
 nb::list worker_options() {
   Table all;
@@ -90,7 +74,7 @@ nb::list worker_options() {
     described["help"] = row.help;
     // Texts of ranges end with a comma, for the sentences of errors.
     described["required"] = row.required.substr(0, row.required.find_last_not_of(',') + 1);
-    described["type"] = kind_name(row.kind);
+    described["type"] = kind_names[static_cast<std::size_t>(row.kind)];
     described["default"] = row.text();
     described["names"] = row.names;
     described["must_agree"] = row.must_agree;

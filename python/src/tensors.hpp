@@ -5,6 +5,8 @@
 #include <nanobind/ndarray.h>
 
 #include <fast/core/tensor_view.hpp>
+#include <fast/worker/worker.hpp>
+#include <memory>
 
 #include <vector>
 
@@ -23,5 +25,17 @@ struct Tensors {
 Tensors tensors_of(nanobind::handle list);
 /// Of a sequence of the same tuples. Arrays of other types than those that are averaged are bytes.
 Tensors bytes_of(nanobind::handle list);
+
+// Tensors in the memory of a GPU: builds with fast::cuda average them there.
+
+/// Whether this is a build with fast::cuda.
+extern const bool has_cuda;
+
+/// Where the first of the tensors is; in host memory if there are none.
+Device device_of(const std::vector<TensorView>& views);
+
+/// That of the tensors' device; null for tensors in host memory. Throws Error(argument) in a build
+/// without fast::cuda, and Error(resource) as cuda::accelerator() does.
+std::shared_ptr<Accelerator> accelerator_of(const std::vector<TensorView>& views, Seconds deadline);
 
 }  // namespace fast::python

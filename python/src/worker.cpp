@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "bindings.hpp"
-#include "device.hpp"
 #include "errors.hpp"
 #include "options.hpp"
 #include "stops.hpp"
