@@ -1,11 +1,13 @@
-// What the C interface's handles are, and how exceptions become statuses.
+// What the C interface's handles are, how exceptions become statuses, and options by name.
 #pragma once
 
 #include <fast/fast.h>
 #include <fast/backend/backend.hpp>
 #include <fast/core/observer.hpp>
+#include <fast/data/load.hpp>
 #include <fast/exchange/group.hpp>
 #include <fast/mpi/environment.hpp>
+#include <fast/train/trainer.hpp>
 #include <fast/worker/worker.hpp>
 #include <map>
 #include <memory>
@@ -77,5 +79,16 @@ void report_scalar(Observer* observer, const char* name, double value, int worke
 void log_to_stderr(LogLevel level, std::string_view text);
 
 std::vector<TensorView> views_of(const fast_tensor* tensors, std::size_t count);
+
+// Settings by name.
+
+/// Throws Error(argument) on a name that is none of a worker's, or a value that is no good.
+WorkerOptions worker_options(const fast_options* options);
+
+struct TrainSettings {
+  train::TrainerOptions trainer;
+  data::LoadOptions load;
+};
+TrainSettings train_settings(const fast_options* options);
 
 }  // namespace fast::c

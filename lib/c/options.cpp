@@ -1,4 +1,4 @@
-#include "c/options.hpp"
+#include "c/handles.hpp"
 
 #include <fmt/ranges.h>
 

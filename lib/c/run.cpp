@@ -1,9 +1,8 @@
-#include <fast/data/load.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/testing/conformance.hpp>
 #include <fast/topology/load.hpp>
 
-#include "c/options.hpp"
+#include "c/handles.hpp"
 
 using namespace fast;
 

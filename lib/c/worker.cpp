@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "c/handles.hpp"
-#include "c/options.hpp"
 
 using namespace fast;
 
