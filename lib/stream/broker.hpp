@@ -35,6 +35,9 @@ struct Security {
 /// The last three count only if `given` has none of them, and the key only with its certificate.
 Security with_environment(Security given);
 
+/// The public key in the file of an nkey. Empty: there is none.
+std::string public_nkey(const std::string& file);
+
 /// nats://[USER[:PASSWORD]@]HOST[:PORT][,nats://HOST...][/SUBJECT], or tls:// instead of nats://.
 /// tls:// means TLS 1.2 or later, and a server whose certificate is checked, with its host name.
 /// Servers are tried in this order, now and when the connection is lost; no others are.

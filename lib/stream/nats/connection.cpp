@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/message.hpp"
-#include "stream/security.hpp"
 
 namespace fast::stream {
 namespace {
