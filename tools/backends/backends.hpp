@@ -22,6 +22,13 @@ std::unique_ptr<fast::Backend> make_torch(const fast::nn::ModelSpec& spec, std::
                                           const fast::nn::BackendOptions& options = {},
                                           const fast::torch::ReplicaOptions& replica = {});
 
+// What fast-train finds in its module of LibTorch.
+
+/// make_torch<float>() with default replica options; the caller owns the result.
+using MakeTorch = fast::Backend*(const fast::nn::ModelSpec& spec, std::uint64_t seed,
+                                 const fast::nn::BackendOptions& options);
+inline constexpr const char* make_torch_symbol = "fast_train_make_torch";
+
 /// lenet5() and mlp({784, 256, classes}) on dlib, from nn's initial weights; SGD without Nesterov,
 /// or Adam, one thread, no clipping and accumulation: Error(argument) otherwise.
 std::unique_ptr<fast::Backend> make_dlib(const fast::nn::ModelSpec& spec, std::uint64_t seed,

@@ -4,8 +4,8 @@
 #include <fast/core/error.hpp>
 #include <filesystem>
 
+#include "backends/backends.hpp"
 #include "backends/registry.hpp"
-#include "backends/torch_module.hpp"
 
 namespace backends {
 namespace {

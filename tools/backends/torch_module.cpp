@@ -1,5 +1,3 @@
-#include "backends/torch_module.hpp"
-
 #include "backends/backends.hpp"
 
 extern "C" fast::Backend* fast_train_make_torch(const fast::nn::ModelSpec& spec, std::uint64_t seed,
