@@ -2,13 +2,17 @@
 // weights. A site that has fallen behind asks for them in the same way.
 #pragma once
 
+#include <fast/core/error.hpp>
 #include <fast/sites/site.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/message.hpp"
 #include "sites/node.hpp"
 #include "sites/outer_step.hpp"
 #include "sites/site_history.hpp"
@@ -29,25 +33,113 @@ class Adoption {
 
   /// Listens for a while, then appears. Throws Error(argument) if a living site has this name, and
   /// Error(mismatch) if the run's sites have another model or other options.
-  void await_name();
+  void await_name() {
+    constexpr Seconds longest{2};
+    node_.wait([] { return false; }, Deadline(std::min(options_.silence, longest)));
+    require(
+        !node_.living(options_.name), ErrorKind::argument,
+        "site {}: a site of this name takes part in the run already; choose another name, or end "
+        "that one",
+        options_.name);
+    require_same(node_.living());
+    node_.appear();
+  }
+
   /// Waits until as many sites are there as are expected, or one that trains. Throws
   /// Error(deadline).
-  void await_others();
+  void await_others() {
+    const auto are_there = [&] {
+      const std::vector<Status> others = node_.living();
+      return std::ranges::any_of(others, &Status::begun) ||
+             static_cast<int>(others.size()) + 1 >= options_.expect;
+    };
+    if (!are_there() && log_)
+      log_(LogLevel::info,
+           fmt::format("site {}: waits until {} sites are there", options_.name, options_.expect));
+    require(node_.wait(are_there, Deadline(longest_start)), ErrorKind::deadline,
+            "site {}: {} of {} sites are there after {:g} s; start the others, or expect fewer",
+            options_.name, node_.living().size() + 1, options_.expect, longest_start.count());
+  }
+
   /// Waits for the state that this site begins with. Null: it begins with its own weights. Throws
   /// Error(deadline) if sites that train do not answer.
-  std::shared_ptr<const Received> await_state();
+  std::shared_ptr<const Received> await_state() {
+    const Deadline deadline(longest_start);
+    while (const auto from = furthest()) {
+      require(!deadline.expired(), ErrorKind::deadline,
+              "site {}: after {:g} s no other site has given its weights, though {} are there",
+              options_.name, longest_start.count(), node_.living().size());
+      require_same(node_.living());
+      if (!from->begun) {  // it begins in a moment, or others do
+        const auto begins = [&] {
+          const auto now = furthest();
+          return !now || now->begun;
+        };
+        node_.wait(begins, Deadline(Seconds(1)));
+      } else if (auto state = state_of(*from)) {
+        return state;
+      }
+    }
+    require(!history_.has_stalled(), ErrorKind::deadline,
+            "site {}: the sites that train do not answer within {:g} s; start it again later",
+            options_.name, options_.patience.count());
+    return nullptr;
+  }
 
   /// The site that is furthest: of those that train, or else, of all, the first by name. Those that
   /// do not answer are left aside.
-  std::optional<Status> furthest() const;
+  std::optional<Status> furthest() const {
+    std::optional<Status> best;
+    for (const Status& other : node_.living()) {
+      if (other.leaving || other.about != about_ || history_.is_stalled(other)) continue;
+      const auto rank = [](const Status& status) {
+        return std::pair(status.begun, status.begun ? status.next : 0);
+      };
+      if (!best || rank(other) > rank(*best)) best = other;
+    }
+    if (best && !best->begun && best->site > options_.name) return std::nullopt;
+    return best;
+  }
+
   /// Does not wait: the state of that site, once it has come, and null until then. Asks no other
   /// site any more. An empty name asks none.
-  std::shared_ptr<const Received> ask(const std::string& site);
+  std::shared_ptr<const Received> ask(const std::string& site) {
+    if (asked_ != site) {
+      if (!asked_.empty()) node_.forget_state(asked_);
+      if (!site.empty()) node_.ask_for_state(site);
+      asked_ = site;
+    }
+    return site.empty() ? nullptr : usable(node_.state(site));
+  }
 
  private:
-  void require_same(const std::vector<Status>& others) const;
-  std::shared_ptr<const Received> state_of(const Status& from);
-  std::shared_ptr<const Received> usable(std::shared_ptr<const Received> state) const;
+  static constexpr Seconds longest_start{300};
+
+  void require_same(const std::vector<Status>& others) const {
+    for (const Status& other : others) {
+      require(other.about == about_, ErrorKind::mismatch,
+              "site {}: the run's site {} has another model or other options: {}; this one has: {}",
+              options_.name, printable(other.site), printable(other.about), about_);
+    }
+  }
+
+  std::shared_ptr<const Received> state_of(const Status& from) {
+    node_.ask_for_state(from.site);
+    const auto is_over = [&] {
+      return node_.state(from.site) != nullptr || !node_.living(from.site);
+    };
+    // The other site answers between two of its steps.
+    const bool answers = node_.wait(is_over, Deadline(options_.patience));
+    auto state = node_.state(from.site);
+    node_.forget_state(from.site);
+    if (!answers) history_.note_stalled(from);
+    return usable(std::move(state));
+  }
+
+  std::shared_ptr<const Received> usable(std::shared_ptr<const Received> state) const {
+    if (state && !outer_.is_finite(state->bytes->data())) return nullptr;
+    return state;
+  }
 
   const SiteOptions& options_;
   const std::string& about_;

@@ -4,7 +4,9 @@
 #include <fast/core/deadline.hpp>
 #include <fast/core/memory.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -17,8 +19,21 @@ namespace fast::sites {
 class FetchWindow {
  public:
   /// Chunks are asked for, and none was under way: what comes from now on shows the link's rate.
-  void begin(Clock::time_point now);
-  void arrived(std::size_t bytes, Clock::time_point now);
+  void begin(Clock::time_point now) {
+    since_ = now;
+    bytes_ = 0;
+  }
+
+  void arrived(std::size_t bytes, Clock::time_point now) {
+    bytes_ += bytes;
+    const Seconds took = now - since_;
+    if (took < span) return;
+    const double rate = static_cast<double>(bytes_) / took.count();
+    const double fit = rate * in_flight.count() / static_cast<double>(chunk_bytes);
+    chunks_ = static_cast<std::size_t>(std::clamp(fit, 2.0, 128.0));
+    begin(now);
+  }
+
   std::size_t chunks() const { return chunks_; }
 
  private:
@@ -31,30 +46,73 @@ class FetchWindow {
 /// Not thread-safe.
 class Fetch {
  public:
-  Fetch(std::uint64_t incarnation, const Publication& what, Clock::time_point now);
+  Fetch(std::uint64_t incarnation, const Publication& what, Clock::time_point now)
+      : incarnation_(incarnation),
+        what_(what),
+        bytes_(std::make_shared<AlignedBuffer>(static_cast<std::size_t>(what.bytes))),
+        chunks_(what.chunks(), State::missing),
+        missing_(what.chunks()),
+        last_(now) {}
 
   const Publication& what() const { return what_; }
   std::uint64_t incarnation() const { return incarnation_; }
-  bool is_of(const Chunk& chunk) const;
+  bool is_of(const Chunk& chunk) const {
+    return chunk.incarnation == incarnation_ && chunk.content == what_.content &&
+           chunk.number == what_.number;
+  }
 
   struct Run {
     std::size_t first = 0, count = 0;
   };
   /// The next chunks to ask for, if fewer than `most` are under way. Chunks that have not come for
   /// a while are asked for again, each time after a longer while.
-  std::optional<Run> next(std::size_t most, Clock::time_point now);
+  std::optional<Run> next(std::size_t most, Clock::time_point now) {
+    if (asked_ > 0 && now - last_ > patience_) give_up_asked(now);
+    while (cursor_ < chunks_.size() && chunks_[cursor_] != State::missing) ++cursor_;
+    if (cursor_ == chunks_.size() || asked_ >= most) return std::nullopt;
+    if (asked_ == 0) last_ = now;
+    Run run{cursor_, 0};
+    while (cursor_ < chunks_.size() && chunks_[cursor_] == State::missing && asked_ < most &&
+           run.count < most_asked) {
+      chunks_[cursor_++] = State::asked;
+      ++asked_;
+      ++run.count;
+    }
+    return run;
+  }
+
   /// False for a chunk that is there already, was not asked for, or is not what its hash says.
-  bool take(const Chunk& chunk, Clock::time_point now);
+  bool take(const Chunk& chunk, Clock::time_point now) {
+    if (chunk.index >= chunks_.size() || chunks_[chunk.index] == State::there) return false;
+    if (chunk.bytes.size() != what_.chunk_size(chunk.index)) return false;
+    if (sha256_of(chunk.bytes) != chunk.sha256) return false;
+    std::memcpy(bytes_->data() + chunk.index * chunk_bytes, chunk.bytes.data(), chunk.bytes.size());
+    if (chunks_[chunk.index] == State::asked) --asked_;
+    chunks_[chunk.index] = State::there;
+    --missing_;
+    last_ = now;
+    patience_ = first_patience;
+    return true;
+  }
 
   std::size_t under_way() const { return asked_; }
   bool is_whole() const { return missing_ == 0; }
   /// Of a whole one: the bytes are those that were announced.
-  bool is_as_announced() const;
+  bool is_as_announced() const {
+    return sha256_of({bytes_->data(), static_cast<std::size_t>(what_.bytes)}) == what_.sha256;
+  }
+
   std::shared_ptr<const AlignedBuffer> bytes() const { return bytes_; }
 
  private:
   enum class State : std::uint8_t { missing, asked, there };
-  void give_up_asked(Clock::time_point now);
+  void give_up_asked(Clock::time_point now) {
+    std::ranges::replace(chunks_, State::asked, State::missing);
+    asked_ = 0;
+    cursor_ = 0;
+    last_ = now;
+    patience_ = std::min(2 * patience_, most_patience);
+  }
 
   static constexpr Seconds first_patience{1}, most_patience{8};
   std::uint64_t incarnation_;

@@ -4,10 +4,12 @@
 
 #include <fast/sites/site.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sites/node.hpp"
@@ -17,26 +19,79 @@ namespace fast::sites {
 class SiteHistory {
  public:
   /// The site takes part in an exchange. True if this process of it did so before.
-  bool meet(const Status& site);
+  bool meet(const Status& site) {
+    Entry& entry = entries_[site.site];
+    const bool is_known = std::exchange(entry.incarnation, site.incarnation) == site.incarnation;
+    if (!is_known) entry.ignored_below = 0;
+    return is_known;
+  }
+
   /// It is alive, but it has let this site wait for all of its patience.
-  void note_stalled(const Status& site);
+  void note_stalled(const Status& site) {
+    entries_[site.site].stalled = Stalled{site.incarnation, site.next};
+  }
+
   /// It has made no exchange since note_stalled().
-  bool is_stalled(const Status& site) const;
-  bool has_stalled() const;
+  bool is_stalled(const Status& site) const {
+    const auto found = entries_.find(site.site);
+    return found != entries_.end() && found->second.stalled == Stalled{site.incarnation, site.next};
+  }
+
+  bool has_stalled() const {
+    return std::ranges::any_of(entries_,
+                               [](const auto& one) { return one.second.stalled.has_value(); });
+  }
+
   /// Of this process, messages with lower numbers are old: it was apart.
-  void ignore_below(const std::string& site, std::int64_t number);
+  void ignore_below(const std::string& site, std::int64_t number) {
+    entries_[site].ignored_below = number;
+  }
+
   /// False for a message that is old, or not newer than the latest one that was taken.
-  bool take(const Received& message);
+  bool take(const Received& message) {
+    Entry& entry = entries_[message.site];
+    const std::int64_t number = message.what.number;
+    const bool is_new =
+        message.incarnation != entry.taken.incarnation || number > entry.taken.number;
+    if (!is_new || number < entry.ignored_below) return false;
+    entry.taken = {message.incarnation, number};
+    return true;
+  }
+
   /// The message is combined when this site has made `age` rounds more than the other one had.
-  void note_read(const Received& message, std::int64_t age);
+  void note_read(const Received& message, std::int64_t age) {
+    Entry& entry = entries_[message.site];
+    ++entry.reads;
+    entry.exchange = message.what.number;
+    entry.age = age;
+    ++ages_[age];
+    ++reads_;
+  }
+
   /// Returns what it was told before.
-  bool note_far(const std::string& site, bool is_far);
+  bool note_far(const std::string& site, bool is_far) {
+    return std::exchange(entries_[site].is_far, is_far);
+  }
 
   std::int64_t reads() const { return reads_; }
   /// The median age of what was combined; 0: nothing was.
-  double median_age() const;
+  double median_age() const {
+    std::int64_t before = 0;
+    for (const auto& [age, count] : ages_) {
+      before += count;
+      if (2 * before >= reads_) return static_cast<double>(age);
+    }
+    return 0;
+  }
+
   /// All that were met, by their names, without OtherSite::seen_s.
-  std::vector<OtherSite> others() const;
+  std::vector<OtherSite> others() const {
+    std::vector<OtherSite> result;
+    for (const auto& [name, entry] : entries_)
+      result.push_back(
+          {.name = name, .reads = entry.reads, .exchange = entry.exchange, .age = entry.age});
+    return result;
+  }
 
  private:
   struct Taken {

@@ -3,6 +3,7 @@
 
 #include <fast/core/deadline.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -21,21 +22,63 @@ class SiteTable {
   SiteTable(std::string own, Seconds silence) : own_(std::move(own)), silence_(silence) {}
 
   /// Takes what a site says. False if the table has heard of a later instance of that site.
-  bool hear(const Status& status, Clock::time_point now);
+  bool hear(const Status& status, Clock::time_point now) {
+    for (const auto& [site, incarnation] : status.known)
+      if (site == own_) note(site, incarnation);
+    note(status.site, status.incarnation);
+    if (status.incarnation < known(status.site)) return false;
+    const auto [found, is_new] = entries_.try_emplace(status.site, Entry{status, now});
+    if (is_new) return true;
+    Entry& entry = found->second;
+    const Seconds gap = now - entry.heard;
+    entry.longest_gap = std::max(gap, entry.longest_gap * of_late);
+    entry.gaps = is_there(entry, now) ? entry.gaps + 1 : 0;
+    entry.status = status;
+    entry.heard = now;
+    entry.lost = false;
+    return true;
+  }
+
   /// The site's process is gone. The site is not there until it says something.
-  void lose(const std::string& site);
+  void lose(const std::string& site) {
+    const auto found = entries_.find(site);
+    if (found != entries_.end()) found->second.lost = true;
+  }
+
   /// The site as it was heard of last, if it is there. It may be leaving.
-  const Status* living(const std::string& site, Clock::time_point now) const;
+  const Status* living(const std::string& site, Clock::time_point now) const {
+    const auto found = entries_.find(site);
+    if (found == entries_.end() || !is_there(found->second, now)) return nullptr;
+    return &found->second.status;
+  }
+
   /// All others that are there, by their names. Some may be leaving.
-  std::vector<const Status*> living(Clock::time_point now) const;
+  std::vector<const Status*> living(Clock::time_point now) const {
+    std::vector<const Status*> found;
+    for (const auto& [site, entry] : entries_)
+      if (site != own_ && is_there(entry, now)) found.push_back(&entry.status);
+    return found;
+  }
+
   /// The highest incarnation of each site that has said something, and of this one's name that
   /// anybody has told of.
   const std::map<std::string, std::uint64_t>& known() const { return known_; }
-  std::uint64_t known(const std::string& site) const;
+  std::uint64_t known(const std::string& site) const {
+    const auto found = known_.find(site);
+    return found == known_.end() ? 0 : found->second;
+  }
+
   /// Seconds since the site said something; none: never.
-  std::optional<double> silent_s(const std::string& site, Clock::time_point now) const;
+  std::optional<double> silent_s(const std::string& site, Clock::time_point now) const {
+    const auto found = entries_.find(site);
+    if (found == entries_.end()) return std::nullopt;
+    return Seconds(now - found->second.heard).count();
+  }
 
  private:
+  static constexpr int known_gaps = 20;    ///< so many show whether a site speaks regularly
+  static constexpr double of_late = 0.99;  ///< weight of a gap after each one that follows
+
   struct Entry {
     Status status;
     Clock::time_point heard;
@@ -43,8 +86,18 @@ class SiteTable {
     int gaps = 0;
     bool lost = false;
   };
-  void note(const std::string& site, std::uint64_t incarnation);
-  bool is_there(const Entry& entry, Clock::time_point now) const;
+  void note(const std::string& site, std::uint64_t incarnation) {
+    std::uint64_t& highest = known_[site];
+    highest = std::max(highest, incarnation);
+  }
+
+  bool is_there(const Entry& entry, Clock::time_point now) const {
+    if (entry.lost) return false;
+    const Seconds silent = now - entry.heard;
+    if (silent < silence_ / 2) return true;
+    const bool is_regular = entry.gaps >= known_gaps && 3 * entry.longest_gap <= silence_ / 2;
+    return silent < (is_regular ? silence_ / 2 : silence_);
+  }
 
   std::string own_;
   Seconds silence_;
