@@ -45,9 +45,9 @@ int run(int argc, char** argv, const mpi::Communicator* world = nullptr) {
   fast_topology::add_compare_options(compare, options);
   tools::Command& check = program.add_command("check", "Reads files and says what is wrong.");
   fast_topology::add_check_options(check, options);
-  const fast_topology::PlanCommand plan(program);
+  const fast_topology::PlanCommand plan = fast_topology::add_plan(program);
   if (const auto status = parse(program, argc, argv, world)) return *status;
-  if (plan.command().parsed()) plan.run(world);
+  if (plan.command.parsed()) plan.run(world);
   if (list.parsed()) fast_topology::list();
   if (show.parsed()) fast_topology::show(options);
   if (compare.parsed()) fast_topology::compare(options);

@@ -5,13 +5,20 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
+#include <fast/exchange/group.hpp>
 #include <fast/nn/backend.hpp>
+#include <fast/simulation/plan.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology_tools/picture.hpp>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "core/message.hpp"
 #include "core/whole_file.hpp"
+#include "measure/measured_cluster.hpp"
 #include "nn/shape.hpp"
 #include "staleness.hpp"
 #include "topology/hosts.hpp"
@@ -155,175 +162,215 @@ void check_names(const std::vector<std::string>& topologies) {
   for (const std::string& name : topologies) static_cast<void>(topology_from(name));
 }
 
+/// The options of --measure, the cluster on which the ranks run, and what they ask for.
+class MeasureCommand {
+ public:
+  /// `cluster`: the file of a cluster that is not measured.
+  MeasureCommand(tools::Command& command, std::string& cluster) {
+    command.begin_group("Cluster", "fast-topology plan --cluster my.toml");
+    tools::offer(command.add_option("--cluster", cluster, "a TOML file that describes the cluster"),
+                 {"<file>"});
+    command.begin_group("Measurement",
+                        "fastrun -n 8 fast-topology plan --measure --write-cluster my.toml");
+    command.add_flag(
+        "--measure", asked_,
+        "measure the cluster: start one rank for each worker, under fastrun or mpiexec");
+    add_measurement(command);
+  }
+
+  /// Throws Error(argument) for options that ask for nothing without --measure.
+  void check_unused() const {
+    for (const CLI::Option* option : of_measurement_) {
+      require(
+          option->count() == 0, ErrorKind::argument,
+          "plan: {} belongs to --measure; add --measure, or leave it out: the file of --cluster "
+          "states step_s and payload_bytes",
+          option->get_name());
+    }
+  }
+
+  /// Collective. Links, step time and payload. The same cluster on every rank. Throws the same
+  /// Error on every rank.
+  MeasuredCluster measure(const mpi::Communicator& world) const {
+    const fast::Group group(world);
+    tools::ClusterMeasurement asked;
+    agree(group, Deadline(measure_limit), "plan --measure", [&] {
+      check(group);
+      asked.payload_bytes =
+          4 * (parameters_
+                   ? *parameters_
+                   : static_cast<double>(nn::parameter_count(nn::model_by_name(model_, classes))));
+    });
+    asked.hosts = group.hosts();
+    asked.steps = [&] {
+      return step_ms_ ? tools::StepTimes{*step_ms_ / 1e3, 0}
+                      : tools::time_steps(step_of(model_, batch_size_), step_budget);
+    };
+    asked.links.budget = Seconds(budget_s_);
+    return tools::measure_cluster(world, group, asked);
+  }
+
+  /// Writes the cluster, if that is asked for. Throws Error(resource).
+  void write(const MeasuredCluster& measured) const {
+    if (write_cluster_.empty()) return;
+    write_whole(write_cluster_,
+                "# Written by fast-topology plan --measure\n" + cluster_text(measured.cluster));
+  }
+
+ private:
+  void add_measurement(tools::Command& command) {
+    of_measurement_ = {
+        tools::offer(command.add_option("--write-cluster", write_cluster_,
+                                        "write what was measured to a file for --cluster"),
+                     {"<file>"}),
+        tools::restrict<double>(
+            command.add_option("--step-ms", step_ms_,
+                               "milliseconds of a step; without it, steps of --model"),
+            {.low = 1e-6, .high = 1e9, .text = "a {}, 1e-6 or more and below 1e9,"}),
+        command.add_option("--model", model_, "a model of fast-train by name"),
+        tools::restrict<int>(
+            command.add_option("--batch-size", batch_size_, "samples of a measured step"),
+            {.low = 1, .high = 1'000'001, .text = "a {} from 1 to 1000000"}),
+        tools::restrict<double>(
+            command.add_option("--parameters", parameters_,
+                               "parameters; without it, those of --model"),
+            {.low = 1, .high = 2.5e13, .text = "a {}, 1 or more and below 2.5e13,"}),
+        tools::restrict<double>(
+            command.add_option("--measure-s", budget_s_, "seconds for the links"),
+            {.low = 0.1, .high = 601, .text = "a {}, 0.1 or more and below 601,"})};
+  }
+
+  void check(const fast::Group& group) const {
+    const HostSizes sizes(group.hosts());
+    require(group.size() > 1, ErrorKind::argument,
+            "plan --measure: there is one rank; start one for each worker: fastrun -n 4 "
+            "fast-topology plan --measure");
+    require(sizes.are_equal(), ErrorKind::argument,
+            "plan --measure: the hosts have {} to {} ranks; start as many on each", sizes.least,
+            sizes.most);
+    require(
+        !model_.ends_with(".toml"), ErrorKind::argument,
+        "--model: {} is a file; give a model by name, or --step-ms and --parameters in its place",
+        printable(model_));
+    if (!write_cluster_.empty() && group.rank() == 0) require_writable(write_cluster_);
+  }
+
+  std::vector<const CLI::Option*> of_measurement_;  ///< that ask for nothing without --measure
+  bool asked_ = false;
+  std::string write_cluster_, model_ = "lenet";
+  std::optional<double> step_ms_, parameters_;
+  int batch_size_ = 64;
+  double budget_s_ = 10;
+};
+
+/// The options of the subcommand.
+class Planning {
+ public:
+  explicit Planning(tools::Command& program)
+      : command_(
+            program.add_command("plan", "Ranks topologies, staleness and codecs for a cluster.")),
+        measure_(command_, cluster_) {
+    for (const std::int64_t bound : options_.staleness) staleness_.push_back(staleness_text(bound));
+    add_candidates();
+    add_output();
+  }
+
+  tools::Command& command() const { return command_; }
+  void run(const mpi::Communicator* world) const {
+    if (world == nullptr) {
+      measure_.check_unused();
+      require(!cluster_.empty(), ErrorKind::argument,
+              "plan: give --cluster FILE, or --measure under fastrun or mpiexec");
+      check_names(options_.topologies);
+      return print({simulation::load_cluster(cluster_), {}});
+    }
+    const fast::Group group(*world);
+    agree(group, Deadline(start_limit), "plan", [&] {
+      require(cluster_.empty(), ErrorKind::argument,
+              "plan: --cluster and --measure exclude each other; leave one out");
+      static_cast<void>(plan_options());
+      if (group.rank() == 0) check_names(options_.topologies);
+      if (!svg_.empty() && group.rank() == 0) require_writable(svg_);
+    });
+    const MeasuredCluster measured = measure_.measure(*world);
+    agree(group, Deadline(plan_limit), "plan", [&] {
+      if (group.rank() != 0) return;
+      measure_.write(measured);
+      if (!json_) fmt::print("{}", text_of(measured));
+      print(measured);
+      std::fflush(stdout);
+    });
+  }
+
+ private:
+  void add_candidates() {
+    using tools::offer;
+    command_.begin_group("Candidates",
+                         "fast-topology plan --cluster my.toml --topologies ring,torus2d");
+    offer(command_
+              .add_option("--topologies", options_.topologies,
+                          "names or files; without it, the usual ones")
+              ->delimiter(','),
+          tools::topology_words());
+    command_.add_option("--staleness", staleness_, "bounds, with inf for none")->delimiter(',');
+    command_.add_option("--codecs", options_.codecs, "codecs")->delimiter(',');
+    offer(command_.add_option("--algorithm", options_.algorithm, "algorithm of fast-train"),
+          tools::rule_words());
+    command_.add_option("--algorithm-option", parameters_,
+                        "KEY=VALUE, an option of the algorithm; may be repeated");
+  }
+
+  void add_output() {
+    command_.begin_group("Simulation and output",
+                         "fast-topology plan --cluster my.toml --rounds 200 --rows 5");
+    tools::restrict<int>(command_.add_option("--rounds", options_.rounds, "simulated rounds"),
+                         {.low = 1, .high = 100'001, .text = "a {} from 1 to 100000"});
+    tools::restrict<std::uint64_t>(
+        command_.add_option("--seed", options_.seed, "seed of the jitter"), options::any());
+    tools::restrict<std::size_t>(
+        command_.add_option("--rows", rows_, "rows of the table; all-reduces are always shown"),
+        options::zero_or_more());
+    command_.add_flag("--json", json_, "print JSON");
+    tools::offer(command_.add_option("--svg", svg_, "write a picture of the best topology"),
+                 {"<file>"});
+  }
+
+  simulation::PlanOptions plan_options() const {
+    simulation::PlanOptions options = options_;
+    options.staleness.clear();
+    for (const std::string& text : staleness_) {
+      options.staleness.push_back(tools::staleness_of(text));
+    }
+    options.parameters = algorithm::parameters_from(parameters_);
+    return options;
+  }
+
+  void print(const MeasuredCluster& described) const {
+    const Cluster& cluster = described.cluster;
+    const Plan plan = simulation::plan(cluster, plan_options());
+    if (!svg_.empty()) draw(plan, cluster, svg_);
+    if (json_) return print_json(plan, described);
+    fmt::print("{} workers on {} {}; all figures are simulated\n", cluster.workers(), cluster.hosts,
+               cluster.hosts == 1 ? "host" : "hosts");
+    print_table(plan, rows_);
+    fmt::print("{}\n", verdict(plan));
+  }
+
+  tools::Command& command_;
+  std::string cluster_, svg_;
+  MeasureCommand measure_;
+  simulation::PlanOptions options_;  ///< besides the next two
+  std::vector<std::string> staleness_, parameters_;
+  std::size_t rows_ = 15;
+  bool json_ = false;
+};
+
 }  // namespace
 
-MeasureCommand::MeasureCommand(tools::Command& command, std::string& cluster) {
-  command.begin_group("Cluster", "fast-topology plan --cluster my.toml");
-  tools::offer(command.add_option("--cluster", cluster, "a TOML file that describes the cluster"),
-               {"<file>"});
-  command.begin_group("Measurement",
-                      "fastrun -n 8 fast-topology plan --measure --write-cluster my.toml");
-  command.add_flag("--measure", asked_,
-                   "measure the cluster: start one rank for each worker, under fastrun or mpiexec");
-  add_measurement(command);
-}
-
-void MeasureCommand::add_measurement(tools::Command& command) {
-  of_measurement_ = {
-      tools::offer(command.add_option("--write-cluster", write_cluster_,
-                                      "write what was measured to a file for --cluster"),
-                   {"<file>"}),
-      tools::restrict<double>(
-          command.add_option("--step-ms", step_ms_,
-                             "milliseconds of a step; without it, steps of --model"),
-          {.low = 1e-6, .high = 1e9, .text = "a {}, 1e-6 or more and below 1e9,"}),
-      command.add_option("--model", model_, "a model of fast-train by name"),
-      tools::restrict<int>(
-          command.add_option("--batch-size", batch_size_, "samples of a measured step"),
-          {.low = 1, .high = 1'000'001, .text = "a {} from 1 to 1000000"}),
-      tools::restrict<double>(
-          command.add_option("--parameters", parameters_,
-                             "parameters; without it, those of --model"),
-          {.low = 1, .high = 2.5e13, .text = "a {}, 1 or more and below 2.5e13,"}),
-      tools::restrict<double>(
-          command.add_option("--measure-s", budget_s_, "seconds for the links"),
-          {.low = 0.1, .high = 601, .text = "a {}, 0.1 or more and below 601,"})};
-}
-
-void MeasureCommand::check_unused() const {
-  for (const CLI::Option* option : of_measurement_) {
-    require(option->count() == 0, ErrorKind::argument,
-            "plan: {} belongs to --measure; add --measure, or leave it out: the file of --cluster "
-            "states step_s and payload_bytes",
-            option->get_name());
-  }
-}
-
-void MeasureCommand::check(const fast::Group& group) const {
-  const HostSizes sizes(group.hosts());
-  require(group.size() > 1, ErrorKind::argument,
-          "plan --measure: there is one rank; start one for each worker: fastrun -n 4 "
-          "fast-topology plan --measure");
-  require(sizes.are_equal(), ErrorKind::argument,
-          "plan --measure: the hosts have {} to {} ranks; start as many on each", sizes.least,
-          sizes.most);
-  require(!model_.ends_with(".toml"), ErrorKind::argument,
-          "--model: {} is a file; give a model by name, or --step-ms and --parameters in its place",
-          printable(model_));
-  if (!write_cluster_.empty() && group.rank() == 0) require_writable(write_cluster_);
-}
-
-MeasuredCluster MeasureCommand::measure(const mpi::Communicator& world) const {
-  const fast::Group group(world);
-  tools::ClusterMeasurement asked;
-  agree(group, Deadline(measure_limit), "plan --measure", [&] {
-    check(group);
-    asked.payload_bytes =
-        4 * (parameters_
-                 ? *parameters_
-                 : static_cast<double>(nn::parameter_count(nn::model_by_name(model_, classes))));
-  });
-  asked.hosts = group.hosts();
-  asked.steps = [&] {
-    return step_ms_ ? tools::StepTimes{*step_ms_ / 1e3, 0}
-                    : tools::time_steps(step_of(model_, batch_size_), step_budget);
-  };
-  asked.links.budget = Seconds(budget_s_);
-  return tools::measure_cluster(world, group, asked);
-}
-
-void MeasureCommand::write(const MeasuredCluster& measured) const {
-  if (write_cluster_.empty()) return;
-  write_whole(write_cluster_,
-              "# Written by fast-topology plan --measure\n" + cluster_text(measured.cluster));
-}
-
-PlanCommand::PlanCommand(tools::Command& program)
-    : command_(
-          program.add_command("plan", "Ranks topologies, staleness and codecs for a cluster.")),
-      measure_(command_, cluster_) {
-  for (const std::int64_t bound : options_.staleness) staleness_.push_back(staleness_text(bound));
-  add_candidates();
-  add_output();
-}
-
-void PlanCommand::add_candidates() {
-  using tools::offer;
-  command_.begin_group("Candidates",
-                       "fast-topology plan --cluster my.toml --topologies ring,torus2d");
-  offer(command_
-            .add_option("--topologies", options_.topologies,
-                        "names or files; without it, the usual ones")
-            ->delimiter(','),
-        tools::topology_words());
-  command_.add_option("--staleness", staleness_, "bounds, with inf for none")->delimiter(',');
-  command_.add_option("--codecs", options_.codecs, "codecs")->delimiter(',');
-  offer(command_.add_option("--algorithm", options_.algorithm, "algorithm of fast-train"),
-        tools::rule_words());
-  command_.add_option("--algorithm-option", parameters_,
-                      "KEY=VALUE, an option of the algorithm; may be repeated");
-}
-
-void PlanCommand::add_output() {
-  command_.begin_group("Simulation and output",
-                       "fast-topology plan --cluster my.toml --rounds 200 --rows 5");
-  tools::restrict<int>(command_.add_option("--rounds", options_.rounds, "simulated rounds"),
-                       {.low = 1, .high = 100'001, .text = "a {} from 1 to 100000"});
-  tools::restrict<std::uint64_t>(command_.add_option("--seed", options_.seed, "seed of the jitter"),
-                                 options::any());
-  tools::restrict<std::size_t>(
-      command_.add_option("--rows", rows_, "rows of the table; all-reduces are always shown"),
-      options::zero_or_more());
-  command_.add_flag("--json", json_, "print JSON");
-  tools::offer(command_.add_option("--svg", svg_, "write a picture of the best topology"),
-               {"<file>"});
-}
-
-simulation::PlanOptions PlanCommand::plan_options() const {
-  simulation::PlanOptions options = options_;
-  options.staleness.clear();
-  for (const std::string& text : staleness_) {
-    options.staleness.push_back(tools::staleness_of(text));
-  }
-  options.parameters = algorithm::parameters_from(parameters_);
-  return options;
-}
-
-void PlanCommand::run(const mpi::Communicator* world) const {
-  if (world == nullptr) {
-    measure_.check_unused();
-    require(!cluster_.empty(), ErrorKind::argument,
-            "plan: give --cluster FILE, or --measure under fastrun or mpiexec");
-    check_names(options_.topologies);
-    return print({simulation::load_cluster(cluster_), {}});
-  }
-  const fast::Group group(*world);
-  agree(group, Deadline(start_limit), "plan", [&] {
-    require(cluster_.empty(), ErrorKind::argument,
-            "plan: --cluster and --measure exclude each other; leave one out");
-    static_cast<void>(plan_options());
-    if (group.rank() == 0) check_names(options_.topologies);
-    if (!svg_.empty() && group.rank() == 0) require_writable(svg_);
-  });
-  const MeasuredCluster measured = measure_.measure(*world);
-  agree(group, Deadline(plan_limit), "plan", [&] {
-    if (group.rank() != 0) return;
-    measure_.write(measured);
-    if (!json_) fmt::print("{}", text_of(measured));
-    print(measured);
-    std::fflush(stdout);
-  });
-}
-
-void PlanCommand::print(const MeasuredCluster& described) const {
-  const Cluster& cluster = described.cluster;
-  const Plan plan = simulation::plan(cluster, plan_options());
-  if (!svg_.empty()) draw(plan, cluster, svg_);
-  if (json_) return print_json(plan, described);
-  fmt::print("{} workers on {} {}; all figures are simulated\n", cluster.workers(), cluster.hosts,
-             cluster.hosts == 1 ? "host" : "hosts");
-  print_table(plan, rows_);
-  fmt::print("{}\n", verdict(plan));
+PlanCommand add_plan(tools::Command& program) {
+  const auto planning = std::make_shared<Planning>(program);
+  return {planning->command(),
+          [planning](const mpi::Communicator* world) { planning->run(world); }};
 }
 
 }  // namespace fast_topology
