@@ -303,25 +303,22 @@ struct SharedWindow::Impl {
   std::size_t part_bytes = 0;    ///< whole pages
   Released* released = nullptr;  ///< behind the part of rank 0
 
-  bool nobody_uses_it() const;
-  void give_back_pages() const;
-};
-
-/// Those that have ended do not use it any more.
-bool SharedWindow::Impl::nobody_uses_it() const {
-  const std::vector<int> ended = ended_among(world_ranks);
-  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-    const bool has_ended = contains(ended, static_cast<int>(rank));
-    if (!has_ended && released[rank].load() == 0) return false;
+  /// Those that have ended do not use it any more.
+  bool nobody_uses_it() const {
+    const std::vector<int> ended = ended_among(world_ranks);
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      const bool has_ended = contains(ended, static_cast<int>(rank));
+      if (!has_ended && released[rank].load() == 0) return false;
+    }
+    return true;
   }
-  return true;
-}
 
-/// The last rank that uses the window returns its memory to the system.
-void SharedWindow::Impl::give_back_pages() const {
-  if (!nobody_uses_it()) return;
-  for (std::byte* part : parts) madvise(part, part_bytes, MADV_REMOVE);
-}
+  /// The last rank that uses the window returns its memory to the system.
+  void give_back_pages() const {
+    if (!nobody_uses_it()) return;
+    for (std::byte* part : parts) madvise(part, part_bytes, MADV_REMOVE);
+  }
+};
 
 SharedWindow::SharedWindow(const Communicator& host, std::size_t bytes_per_rank,
                            const Deadline& deadline)

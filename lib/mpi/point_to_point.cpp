@@ -40,106 +40,96 @@ struct PointToPoint::Impl {
       : communicator(of), messages(of, deadline) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
-  ~Impl();
+  ~Impl() {
+    try {
+      for (const Deadline deadline(limit_at_end); !sent.empty() && !deadline.expired();) {
+        reap();
+        std::this_thread::yield();
+      }
+    } catch (const Error&) {  // the peer is gone
+    }
+    if (!sent.empty()) leak_until_exit(messages);
+    for (Sent& one : sent) leak_until_exit(std::move(one.bytes));
+  }
 
-  void check_peer(int peer, std::size_t size_bytes) const;
+  void check_peer(int peer, std::size_t size_bytes) const {
+    require(peer >= 0 && peer < communicator.size(), ErrorKind::argument,
+            "PointToPoint: rank {} of {}; 0..{} are required", peer, communicator.size(),
+            communicator.size() - 1);
+    require(size_bytes <= INT_MAX, ErrorKind::argument,
+            "PointToPoint: a message of {} bytes; at most {} are possible, send it in parts",
+            size_bytes, INT_MAX);
+  }
+
   /// Its number among all ranks of the program.
-  std::vector<int> in_world(int peer) const;
-  Request start(int rank, const std::vector<std::byte>& bytes) const;
-  void reap();
+  std::vector<int> in_world(int peer) const {
+    return {communicator.impl()->world_ranks[static_cast<std::size_t>(peer)]};
+  }
+
+  /// A send to a rank that has ended may fail, or never be done.
+  Request start(int rank, const std::vector<std::byte>& bytes) const {
+    const std::vector<int> peer = in_world(rank);
+    const auto require_life = [&](bool ended) {
+      require(!ended, ErrorKind::peer_failed,
+              "PointToPoint: rank {} has ended; a message to it is lost", peer.front());
+    };
+    require_life(!ended_among(peer).empty());
+    try {
+      return messages.send(rank, only_tag, bytes.data(), bytes.size());
+    } catch (const Error&) {
+      require_life(has_ended(peer));
+      throw;
+    }
+  }
+
+  /// Requests end in any order, as the receivers take their messages.
+  void reap() {
+    for (std::size_t i = 0; i < sent.size();) {
+      if (!sent[i].request.test()) {
+        ++i;
+        continue;
+      }
+      spare.push_back(std::move(sent[i].bytes));
+      sent.erase(sent.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
   /// False after the deadline.
+  /// A message that is under way at the deadline may arrive later: its memory stays.
   bool receive(int rank, std::span<std::byte> into, const Deadline& deadline,
-               const std::vector<int>& peer);
+               const std::vector<int>& peer) {
+    std::vector<std::byte> arrived = memory();
+    arrived.resize(into.size());
+    Request request = messages.receive(rank, only_tag, arrived.data(), arrived.size());
+    bool is_there = false;
+    try {
+      is_there = request.wait(deadline, peer);
+    } catch (...) {
+      leak_until_exit(std::move(arrived));
+      throw;
+    }
+    if (is_there) {
+      std::ranges::copy(arrived, into.begin());
+      spare.push_back(std::move(arrived));
+    } else {
+      leak_until_exit(std::move(arrived));
+    }
+    return is_there;
+  }
+
   /// Memory of an earlier message, if there is one.
-  std::vector<std::byte> memory();
+  std::vector<std::byte> memory() {
+    if (spare.empty()) return {};
+    std::vector<std::byte> found = std::move(spare.back());
+    spare.pop_back();
+    return found;
+  }
 
   Communicator communicator;
   Messages messages;
   std::deque<Sent> sent;
   std::vector<std::vector<std::byte>> spare;  ///< buffers to be used again
 };
-
-void PointToPoint::Impl::check_peer(int peer, std::size_t size_bytes) const {
-  require(peer >= 0 && peer < communicator.size(), ErrorKind::argument,
-          "PointToPoint: rank {} of {}; 0..{} are required", peer, communicator.size(),
-          communicator.size() - 1);
-  require(size_bytes <= INT_MAX, ErrorKind::argument,
-          "PointToPoint: a message of {} bytes; at most {} are possible, send it in parts",
-          size_bytes, INT_MAX);
-}
-
-std::vector<int> PointToPoint::Impl::in_world(int peer) const {
-  return {communicator.impl()->world_ranks[static_cast<std::size_t>(peer)]};
-}
-
-/// A send to a rank that has ended may fail, or never be done.
-Request PointToPoint::Impl::start(int rank, const std::vector<std::byte>& bytes) const {
-  const std::vector<int> peer = in_world(rank);
-  const auto require_life = [&](bool ended) {
-    require(!ended, ErrorKind::peer_failed,
-            "PointToPoint: rank {} has ended; a message to it is lost", peer.front());
-  };
-  require_life(!ended_among(peer).empty());
-  try {
-    return messages.send(rank, only_tag, bytes.data(), bytes.size());
-  } catch (const Error&) {
-    require_life(has_ended(peer));
-    throw;
-  }
-}
-
-/// Requests end in any order, as the receivers take their messages.
-void PointToPoint::Impl::reap() {
-  for (std::size_t i = 0; i < sent.size();) {
-    if (!sent[i].request.test()) {
-      ++i;
-      continue;
-    }
-    spare.push_back(std::move(sent[i].bytes));
-    sent.erase(sent.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-}
-
-std::vector<std::byte> PointToPoint::Impl::memory() {
-  if (spare.empty()) return {};
-  std::vector<std::byte> found = std::move(spare.back());
-  spare.pop_back();
-  return found;
-}
-
-/// A message that is under way at the deadline may arrive later: its memory stays.
-bool PointToPoint::Impl::receive(int rank, std::span<std::byte> into, const Deadline& deadline,
-                                 const std::vector<int>& peer) {
-  std::vector<std::byte> arrived = memory();
-  arrived.resize(into.size());
-  Request request = messages.receive(rank, only_tag, arrived.data(), arrived.size());
-  bool is_there = false;
-  try {
-    is_there = request.wait(deadline, peer);
-  } catch (...) {
-    leak_until_exit(std::move(arrived));
-    throw;
-  }
-  if (is_there) {
-    std::ranges::copy(arrived, into.begin());
-    spare.push_back(std::move(arrived));
-  } else {
-    leak_until_exit(std::move(arrived));
-  }
-  return is_there;
-}
-
-PointToPoint::Impl::~Impl() {
-  try {
-    for (const Deadline deadline(limit_at_end); !sent.empty() && !deadline.expired();) {
-      reap();
-      std::this_thread::yield();
-    }
-  } catch (const Error&) {  // the peer is gone
-  }
-  if (!sent.empty()) leak_until_exit(messages);
-  for (Sent& one : sent) leak_until_exit(std::move(one.bytes));
-}
 
 PointToPoint::PointToPoint(const Communicator& communicator, const Deadline& deadline)
     : impl_(std::make_unique<Impl>(communicator, deadline)) {}

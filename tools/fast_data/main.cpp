@@ -29,54 +29,49 @@
 
 namespace fast_data {
 
+using namespace fast::options;
+
 /// The options of a table on a command line of CLI11.
 class TableOptions {
  public:
   explicit TableOptions(fast::options::OptionTable& table) : table_(table) {}
 
   /// All rows, as a group of the command's options.
-  void add_to(tools::Command& command, const std::string& example);
+  void add_to(tools::Command& command, const std::string& example) {
+    command.begin_group("Reading", example);
+    for (const OptionSpec& row : table_.rows()) add(command, row);
+  }
+
   /// After parsing. Of the options of several commands, those that were given.
-  void take();
+  void take() {
+    auto texts = texts_.begin();
+    while (texts != texts_.end()) {
+      for (const OptionSpec& row : table_.rows()) {
+        if (!texts->empty()) table_.set(table_.at(row.name), *texts, "--" + dashed(row.name));
+        ++texts;
+      }
+    }
+  }
 
  private:
-  void add(tools::Command& command, const fast::options::OptionSpec& row);
+  void add(tools::Command& command, const fast::options::OptionSpec& row) {
+    const std::string name = "--" + dashed(row.name);
+    std::vector<std::string>& texts = texts_.emplace_back();
+    if (row.kind == Kind::flag) {
+      command.add_flag_callback(
+          name, [&texts] { texts = {"true"}; }, row.help);
+      return;
+    }
+    std::vector<std::string> words = row.names;
+    words.insert(words.end(), row.offers.begin(), row.offers.end());
+    CLI::Option* option = command.add_option(name, texts, tools::full_help(row));
+    option->expected(1)->type_name(tools::placeholder(row))->default_str(tools::default_of(row));
+    tools::offer(option, words);
+  }
 
   fast::options::OptionTable& table_;
   std::list<std::vector<std::string>> texts_;  // places stay
 };
-
-using namespace fast::options;
-
-void TableOptions::add_to(tools::Command& command, const std::string& example) {
-  command.begin_group("Reading", example);
-  for (const OptionSpec& row : table_.rows()) add(command, row);
-}
-
-void TableOptions::add(tools::Command& command, const OptionSpec& row) {
-  const std::string name = "--" + dashed(row.name);
-  std::vector<std::string>& texts = texts_.emplace_back();
-  if (row.kind == Kind::flag) {
-    command.add_flag_callback(
-        name, [&texts] { texts = {"true"}; }, row.help);
-    return;
-  }
-  std::vector<std::string> words = row.names;
-  words.insert(words.end(), row.offers.begin(), row.offers.end());
-  CLI::Option* option = command.add_option(name, texts, tools::full_help(row));
-  option->expected(1)->type_name(tools::placeholder(row))->default_str(tools::default_of(row));
-  tools::offer(option, words);
-}
-
-void TableOptions::take() {
-  auto texts = texts_.begin();
-  while (texts != texts_.end()) {
-    for (const OptionSpec& row : table_.rows()) {
-      if (!texts->empty()) table_.set(table_.at(row.name), *texts, "--" + dashed(row.name));
-      ++texts;
-    }
-  }
-}
 
 }  // namespace fast_data
 
