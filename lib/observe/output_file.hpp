@@ -5,6 +5,9 @@
 #include <fast/core/error.hpp>
 #include <fast/core/observer.hpp>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -17,9 +20,6 @@
 #include <utility>
 
 #include "core/descriptor.hpp"
-
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace fast::observe {
 

@@ -9,36 +9,13 @@
 
 namespace fast_report {
 
-namespace {
-
-std::string_view entity(char letter) {
-  switch (letter) {
-    case '&':
-      return "&amp;";
-    case '<':
-      return "&lt;";
-    case '>':
-      return "&gt;";
-    case '"':
-      return "&quot;";
-    case '\'':
-      return "&#39;";
-    default:
-      return {};
-  }
-}
-
-}  // namespace
-
 std::string escaped(std::string_view text) {
+  constexpr std::string_view letters = "&<>\"'";
+  constexpr std::string_view entities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
   std::string html;
   for (const char letter : text) {
-    const std::string_view replacement = entity(letter);
-    if (replacement.empty()) {
-      html += letter;
-    } else {
-      html += replacement;
-    }
+    const std::size_t at = letters.find(letter);
+    html += at == letters.npos ? std::string_view(&letter, 1) : entities[at];
   }
   return html;
 }
@@ -47,13 +24,8 @@ std::string json_text(const nlohmann::json& value) {
   const std::string json = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::string text;
   text.reserve(json.size());
-  for (const char letter : json) {
-    if (letter == '<') {
-      text += "\\u003c";
-    } else {
-      text += letter;
-    }
-  }
+  for (const char letter : json)
+    text += letter == '<' ? std::string_view("\\u003c") : std::string_view(&letter, 1);
   return text;
 }
 

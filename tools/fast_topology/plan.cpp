@@ -32,6 +32,8 @@ using nlohmann::ordered_json;
 namespace fast_topology {
 
 using tools::MeasuredCluster;
+using tools::offer;
+using tools::restrict;
 using tools::staleness_text;
 
 namespace {
@@ -168,8 +170,8 @@ class MeasureCommand {
   /// `cluster`: the file of a cluster that is not measured.
   MeasureCommand(tools::Command& command, std::string& cluster) {
     command.begin_group("Cluster", "fast-topology plan --cluster my.toml");
-    tools::offer(command.add_option("--cluster", cluster, "a TOML file that describes the cluster"),
-                 {"<file>"});
+    offer(command.add_option("--cluster", cluster, "a TOML file that describes the cluster"),
+          {"<file>"});
     command.begin_group("Measurement",
                         "fastrun -n 8 fast-topology plan --measure --write-cluster my.toml");
     command.add_flag(
@@ -220,24 +222,20 @@ class MeasureCommand {
  private:
   void add_measurement(tools::Command& command) {
     of_measurement_ = {
-        tools::offer(command.add_option("--write-cluster", write_cluster_,
-                                        "write what was measured to a file for --cluster"),
-                     {"<file>"}),
-        tools::restrict<double>(
-            command.add_option("--step-ms", step_ms_,
-                               "milliseconds of a step; without it, steps of --model"),
-            {.low = 1e-6, .high = 1e9, .text = "a {}, 1e-6 or more and below 1e9,"}),
+        offer(command.add_option("--write-cluster", write_cluster_,
+                                 "write what was measured to a file for --cluster"),
+              {"<file>"}),
+        restrict<double>(command.add_option("--step-ms", step_ms_,
+                                            "milliseconds of a step; without it, steps of --model"),
+                         {.low = 1e-6, .high = 1e9, .text = "a {}, 1e-6 or more and below 1e9,"}),
         command.add_option("--model", model_, "a model of fast-train by name"),
-        tools::restrict<int>(
-            command.add_option("--batch-size", batch_size_, "samples of a measured step"),
-            {.low = 1, .high = 1'000'001, .text = "a {} from 1 to 1000000"}),
-        tools::restrict<double>(
-            command.add_option("--parameters", parameters_,
-                               "parameters; without it, those of --model"),
-            {.low = 1, .high = 2.5e13, .text = "a {}, 1 or more and below 2.5e13,"}),
-        tools::restrict<double>(
-            command.add_option("--measure-s", budget_s_, "seconds for the links"),
-            {.low = 0.1, .high = 601, .text = "a {}, 0.1 or more and below 601,"})};
+        restrict<int>(command.add_option("--batch-size", batch_size_, "samples of a measured step"),
+                      {.low = 1, .high = 1'000'001, .text = "a {} from 1 to 1000000"}),
+        restrict<double>(command.add_option("--parameters", parameters_,
+                                            "parameters; without it, those of --model"),
+                         {.low = 1, .high = 2.5e13, .text = "a {}, 1 or more and below 2.5e13,"}),
+        restrict<double>(command.add_option("--measure-s", budget_s_, "seconds for the links"),
+                         {.low = 0.1, .high = 601, .text = "a {}, 0.1 or more and below 601,"})};
   }
 
   void check(const fast::Group& group) const {
@@ -304,7 +302,6 @@ class Planning {
 
  private:
   void add_candidates() {
-    using tools::offer;
     command_.begin_group("Candidates",
                          "fast-topology plan --cluster my.toml --topologies ring,torus2d");
     offer(command_
@@ -323,16 +320,15 @@ class Planning {
   void add_output() {
     command_.begin_group("Simulation and output",
                          "fast-topology plan --cluster my.toml --rounds 200 --rows 5");
-    tools::restrict<int>(command_.add_option("--rounds", options_.rounds, "simulated rounds"),
-                         {.low = 1, .high = 100'001, .text = "a {} from 1 to 100000"});
-    tools::restrict<std::uint64_t>(
-        command_.add_option("--seed", options_.seed, "seed of the jitter"), options::any());
-    tools::restrict<std::size_t>(
+    restrict<int>(command_.add_option("--rounds", options_.rounds, "simulated rounds"),
+                  {.low = 1, .high = 100'001, .text = "a {} from 1 to 100000"});
+    restrict<std::uint64_t>(command_.add_option("--seed", options_.seed, "seed of the jitter"),
+                            options::any());
+    restrict<std::size_t>(
         command_.add_option("--rows", rows_, "rows of the table; all-reduces are always shown"),
         options::zero_or_more());
     command_.add_flag("--json", json_, "print JSON");
-    tools::offer(command_.add_option("--svg", svg_, "write a picture of the best topology"),
-                 {"<file>"});
+    offer(command_.add_option("--svg", svg_, "write a picture of the best topology"), {"<file>"});
   }
 
   simulation::PlanOptions plan_options() const {
