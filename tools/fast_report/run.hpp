@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -23,6 +25,11 @@ struct JsonLines {
 /// cannot be opened.
 JsonLines read_json_lines(const std::filesystem::path& path);
 
+/// Ranks are 0 and above, and a run has no more than this.
+inline constexpr std::int64_t most_ranks = 1'000'000;
+
+std::optional<int> as_rank(const nlohmann::json& value);
+
 /// The members of a JSON object, by type. A member of another type, null, and a number that is not
 /// finite count as absent.
 class Fields {
@@ -30,37 +37,87 @@ class Fields {
   Fields() : object_(nlohmann::json::object()) {}
   explicit Fields(nlohmann::json object) : object_(std::move(object)) {}
 
-  std::optional<double> number(const std::string& name) const;
+  std::optional<double> number(const std::string& name) const {
+    const nlohmann::json* value = find(name);
+    if (value == nullptr || !value->is_number()) return std::nullopt;
+    const double number = value->get<double>();
+    return std::isfinite(number) ? std::optional(number) : std::nullopt;
+  }
+
   /// A number without a fraction that fits.
-  std::optional<std::int64_t> integer(const std::string& name) const;
-  std::optional<int> rank(const std::string& name) const;
+  std::optional<std::int64_t> integer(const std::string& name) const {
+    const auto value = number(name);
+    const bool whole = value && *value == std::floor(*value) && std::abs(*value) <= most_exact;
+    return whole ? std::optional(static_cast<std::int64_t>(*value)) : std::nullopt;
+  }
+
+  std::optional<int> rank(const std::string& name) const {
+    const nlohmann::json* value = find(name);
+    return value == nullptr ? std::nullopt : as_rank(*value);
+  }
+
   /// Of a text; of a number its digits.
-  std::optional<std::string> text(const std::string& name) const;
+  std::optional<std::string> text(const std::string& name) const {
+    const nlohmann::json* value = find(name);
+    if (value == nullptr) return std::nullopt;
+    if (value->is_string()) return value->get<std::string>();
+    if (value->is_number() || value->is_boolean()) return value->dump();
+    return std::nullopt;
+  }
+
   /// The ranks in a list. What is no rank is left out.
-  std::vector<int> ranks(const std::string& name) const;
-  bool has(const std::string& name) const;
+  std::vector<int> ranks(const std::string& name) const {
+    std::vector<int> ranks;
+    const nlohmann::json* list = find(name);
+    if (list == nullptr || !list->is_array()) return ranks;
+    for (const nlohmann::json& entry : *list) {
+      if (const auto rank = as_rank(entry)) ranks.push_back(*rank);
+    }
+    return ranks;
+  }
+
+  bool has(const std::string& name) const { return find(name) != nullptr; }
   const nlohmann::json& object() const { return object_; }
 
  private:
-  const nlohmann::json* find(const std::string& name) const;
+  /// 2^53: beyond it, a double is no exact count.
+  static constexpr double most_exact = 9007199254740992.0;
+
+  const nlohmann::json* find(const std::string& name) const {
+    const auto found = object_.find(name);
+    return found == object_.end() || found->is_null() ? nullptr : &*found;
+  }
 
   nlohmann::json object_;
 };
-
-/// Ranks are 0 and above, and a run has no more than this.
-inline constexpr std::int64_t most_ranks = 1'000'000;
-
-std::optional<int> as_rank(const nlohmann::json& value);
 
 /// Where a worker's time went.
 struct TimeSpent {
   std::map<std::string, double> phases_s;
   std::map<int, double> waits_s;  ///< by the worker that was waited for; within the phases
 
-  void add(const TimeSpent& other);
-  double seconds() const;  ///< of all phases
-  double phase(const std::string& name) const;
-  double wait_share() const;  ///< 0..1; 0 when no time was measured
+  void add(const TimeSpent& other) {
+    for (const auto& [phase, seconds] : other.phases_s) phases_s[phase] += seconds;
+    for (const auto& [peer, seconds] : other.waits_s) waits_s[peer] += seconds;
+  }
+
+  /// Of all phases.
+  double seconds() const {
+    double sum = 0;
+    for (const auto& [phase, seconds] : phases_s) sum += seconds;
+    return sum;
+  }
+
+  double phase(const std::string& name) const {
+    const auto found = phases_s.find(name);
+    return found == phases_s.end() ? 0 : found->second;
+  }
+
+  /// 0..1; 0 when no time was measured.
+  double wait_share() const {
+    const double sum = seconds();
+    return sum > 0 ? phase("wait") / sum : 0;
+  }
 };
 
 /// What a worker measured in an epoch, or in an interval of some seconds.
@@ -113,8 +170,24 @@ struct Run {
   std::vector<std::string> faults;   ///< what could not be read, one sentence each
 
   /// The first start line of the newest part; empty fields when there is none.
-  const Fields& start() const;
-  std::optional<std::string> option(const std::string& name) const;
+  const Fields& start() const {
+    static const Fields none;
+    const Fields* newest = &none;
+    int number = -1;
+    for (const auto& [rank, worker] : workers) {
+      for (const Part& part : worker.parts) {
+        if (part.number <= number || part.start.object().empty()) continue;
+        newest = &part.start;
+        number = part.number;
+      }
+    }
+    return *newest;
+  }
+
+  std::optional<std::string> option(const std::string& name) const {
+    const auto found = std::ranges::find(options, name, &Option::name);
+    return found == options.end() ? std::nullopt : std::optional(found->value);
+  }
 };
 
 // The metrics of a run: metrics/RANK.jsonl, or metrics.jsonl, which has the lines of all ranks.

@@ -204,8 +204,8 @@ std::string waiting_text(const Run& run, const Summary& summary) {
   std::string text =
       fmt::format("Workers spent {} of their time waiting.", percent(summary.wait_share));
   const std::map<int, double> waited = waited_for(spent);
-  const auto most = std::ranges::max_element(
-      waited, [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::ranges::max_element(waited, {}, [](const auto& one) { return one.second; });
   if (most != waited.end() && most->second > 0) {
     text += fmt::format(" They waited the longest for worker {}: {} in all.", most->first,
                         duration(most->second));

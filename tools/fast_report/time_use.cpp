@@ -213,8 +213,8 @@ std::vector<Cell> joined(const std::vector<Cell>& cells) {
 }
 
 json longest_wait(const TimeSpent& spent) {
-  const auto longest = std::ranges::max_element(
-      spent.waits_s, [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto longest =
+      std::ranges::max_element(spent.waits_s, {}, [](const auto& one) { return one.second; });
   if (longest == spent.waits_s.end() || longest->second <= 0) return "nobody";
   return fmt::format("worker {} ({:.2f} s)", longest->first, longest->second);
 }
