@@ -1,6 +1,9 @@
 // What fastrun knows of each rank.
 #pragma once
 
+#include <sys/wait.h>
+
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,9 +26,20 @@ struct Rank {
   std::string host;
   std::string not_startable;  ///< why its host cannot start the program; empty: it could
   std::vector<std::string> said;
-  bool succeeded() const;
+  bool succeeded() const {
+    return state == State::ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+
   /// "left"; "failed": by itself, with an error; "died".
-  const char* how_ended() const;
+  const char* how_ended() const {
+    if (succeeded()) return "left";
+    // A shell ends with 128 + signal where its program died of a signal. MPI may abort with 255.
+    constexpr int shell = 128, signals = 64;
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : shell + WTERMSIG(status);
+    const bool by_signal = code > shell && code <= shell + signals;
+    return by_signal || lost ? "died" : "failed";
+  }
+
   /// It has trained to the end of training.
   bool has_finished() const { return succeeded() && trains && !leaves; }
   bool stays() const { return state != State::ended && trains && !leaves; }
@@ -37,21 +51,55 @@ std::string describe(int status);
 
 class Ranks {
  public:
-  explicit Ranks(const Options& options);
+  explicit Ranks(const Options& options) : ranks_(static_cast<std::size_t>(all_ranks(options))) {
+    std::for_each(ranks_.begin() + options.ranks, ranks_.end(),
+                  [](Rank& spare) { spare.trains = false; });
+  }
 
   int size() const { return static_cast<int>(ranks_.size()); }
   Rank& operator[](int number) { return ranks_[static_cast<std::size_t>(number)]; }
   const Rank& operator[](int number) const { return ranks_[static_cast<std::size_t>(number)]; }
 
-  int count(const std::function<bool(const Rank&)>& condition) const;
-  std::vector<int> in_state(Rank::State state) const;
+  int count(const std::function<bool(const Rank&)>& condition) const {
+    return static_cast<int>(std::ranges::count_if(ranks_, condition));
+  }
+
+  std::vector<int> in_state(Rank::State state) const {
+    std::vector<int> found;
+    for (int number = 0; number < size(); ++number) {
+      if ((*this)[number].state == state) found.push_back(number);
+    }
+    return found;
+  }
+
   /// The lowest one that trains and was not asked to leave.
-  std::optional<int> first_that_trains() const;
-  bool all_ended() const;
-  bool some_are_lost() const;
+  std::optional<int> first_that_trains() const {
+    for (int number = 0; number < size(); ++number) {
+      const Rank& one = (*this)[number];
+      if (one.state == Rank::State::running && one.stays()) return number;
+    }
+    return std::nullopt;
+  }
+
+  bool all_ended() const {
+    return std::ranges::all_of(ranks_,
+                               [](const Rank& one) { return one.state == Rank::State::ended; });
+  }
+
+  bool some_are_lost() const {
+    return std::ranges::any_of(ranks_, [](const Rank& one) { return one.lost; });
+  }
+
   /// All ranks have met: none needs the process manager any more.
-  bool training_began() const;
-  bool trained_ones_go_on() const;
+  bool training_began() const {
+    return std::ranges::any_of(ranks_, [](const Rank& one) { return one.began; });
+  }
+
+  bool trained_ones_go_on() const {
+    return training_began() && std::ranges::any_of(ranks_, [](const Rank& one) {
+             return one.state == Rank::State::running;
+           });
+  }
 
  private:
   std::vector<Rank> ranks_;
