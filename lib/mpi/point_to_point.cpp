@@ -40,6 +40,7 @@ struct PointToPoint::Impl {
       : communicator(of), messages(of, deadline) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
+
   ~Impl() {
     try {
       for (const Deadline deadline(limit_at_end); !sent.empty() && !deadline.expired();) {

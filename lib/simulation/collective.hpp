@@ -27,6 +27,7 @@ class Collective {
   }
 
   int steps() const { return steps_; }
+
   CollectiveStep at(int worker, int step) const {
     if (rings()) return ring_step(worker);
     if (!folds()) return exchange_step(worker, step);

@@ -21,6 +21,7 @@ struct ReadLists {
 
   std::vector<std::size_t> first;  ///< of each worker, and the end
   std::vector<int> sources;
+
   std::span<const int> of(int worker) const {
     const auto at = static_cast<std::size_t>(worker);
     return std::span(sources).subspan(first[at], first[at + 1] - first[at]);
@@ -31,6 +32,7 @@ struct ReadLists {
 class RoundReads {
  public:
   explicit RoundReads(Schedule schedule) : schedule_(std::move(schedule)) {}
+
   std::shared_ptr<const ReadLists> at(std::int64_t round) {
     const std::int64_t period = schedule_.period();
     const std::int64_t key = period > 0 ? round % period : round;

@@ -56,6 +56,7 @@ class Fetch {
 
   const Publication& what() const { return what_; }
   std::uint64_t incarnation() const { return incarnation_; }
+
   bool is_of(const Chunk& chunk) const {
     return chunk.incarnation == incarnation_ && chunk.content == what_.content &&
            chunk.number == what_.number;
@@ -64,6 +65,7 @@ class Fetch {
   struct Run {
     std::size_t first = 0, count = 0;
   };
+
   /// The next chunks to ask for, if fewer than `most` are under way. Chunks that have not come for
   /// a while are asked for again, each time after a longer while.
   std::optional<Run> next(std::size_t most, Clock::time_point now) {
@@ -97,6 +99,7 @@ class Fetch {
 
   std::size_t under_way() const { return asked_; }
   bool is_whole() const { return missing_ == 0; }
+
   /// Of a whole one: the bytes are those that were announced.
   bool is_as_announced() const {
     return sha256_of({bytes_->data(), static_cast<std::size_t>(what_.bytes)}) == what_.sha256;
@@ -106,6 +109,7 @@ class Fetch {
 
  private:
   enum class State : std::uint8_t { missing, asked, there };
+
   void give_up_asked(Clock::time_point now) {
     std::ranges::replace(chunks_, State::asked, State::missing);
     asked_ = 0;

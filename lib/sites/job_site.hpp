@@ -32,6 +32,7 @@ class JobSite final : public SiteExchange {
         site_(std::make_unique<Site>(options, std::move(make_bus))) {}
 
   std::string describe() const override { return description_; }
+
   std::int64_t begin(const Group& group, const ParameterLayout& layout,
                      const LogSink& log) override {
     log_ = log;
@@ -105,6 +106,7 @@ class JobSite final : public SiteExchange {
 
  private:
   bool is_alone() const { return ranks_ == nullptr; }
+
   void begin_handovers() {
     const auto size = [&](const ParameterLayout&) {
       return static_cast<std::int64_t>(gateway().handover()->size_bytes());

@@ -35,6 +35,7 @@ class SharedRanks final : public SiteRanks {
     /// Collective. Makes another region, for handovers.
     std::function<Region(std::size_t bytes)> allocate;
   };
+
   static std::size_t part_bytes(const ParameterLayout& model) {
     return round_up(sizeof(Record), cache_line_bytes) +
            2 * round_up(model.size_bytes(), cache_line_bytes);
@@ -65,6 +66,7 @@ class SharedRanks final : public SiteRanks {
   }
 
   bool leads() const override { return first_living() == place_.rank; }
+
   ParameterLayout weights() override {
     if (weights_.size_bytes() == 0) weights_ = AlignedBuffer(model_.size_bytes());
     return packed_layout(model_, weights_.data());
@@ -98,6 +100,7 @@ class SharedRanks final : public SiteRanks {
   };
 
   int ranks() const { return static_cast<int>(place_.region.parts.size()); }
+
   Record& record(int rank) const {
     return *reinterpret_cast<Record*>(place_.region.parts[static_cast<std::size_t>(rank)]);
   }

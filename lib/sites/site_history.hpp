@@ -74,6 +74,7 @@ class SiteHistory {
   }
 
   std::int64_t reads() const { return reads_; }
+
   /// The median age of what was combined; 0: nothing was.
   double median_age() const {
     std::int64_t before = 0;

@@ -63,6 +63,7 @@ class SiteTable {
   /// The highest incarnation of each site that has said something, and of this one's name that
   /// anybody has told of.
   const std::map<std::string, std::uint64_t>& known() const { return known_; }
+
   std::uint64_t known(const std::string& site) const {
     const auto found = known_.find(site);
     return found == known_.end() ? 0 : found->second;
@@ -86,6 +87,7 @@ class SiteTable {
     int gaps = 0;
     bool lost = false;
   };
+
   void note(const std::string& site, std::uint64_t incarnation) {
     std::uint64_t& highest = known_[site];
     highest = std::max(highest, incarnation);

@@ -274,6 +274,7 @@ class Planning {
   }
 
   tools::Command& command() const { return command_; }
+
   void run(const mpi::Communicator* world) const {
     if (world == nullptr) {
       measure_.check_unused();

@@ -26,6 +26,7 @@ struct Rank {
   std::string host;
   std::string not_startable;  ///< why its host cannot start the program; empty: it could
   std::vector<std::string> said;
+
   bool succeeded() const {
     return state == State::ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }

@@ -44,6 +44,7 @@ class MappedFile {
   MappedFile(MappedFile&& other) noexcept
       : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})) {}
   MappedFile& operator=(MappedFile&&) = delete;
+
   ~MappedFile() {
     if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
   }

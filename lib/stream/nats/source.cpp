@@ -87,6 +87,7 @@ class NatsReader final : public Reader {
   ~NatsReader() override { unsubscribe(); }
 
   std::string identity() override { return std::to_string(created_); }
+
   /// A stream that a server in reach does not show for long is gone.
   Extent extent() override {
     connection_->require_alive();
@@ -198,6 +199,7 @@ class NatsReader final : public Reader {
   }
 
   enum class Fetched { some, none_left, failed };
+
   /// Adds messages up to `end`.
   Fetched fetch(std::uint64_t end, std::vector<Message>& into) {
     jsFetchRequest wanted;
