@@ -134,6 +134,7 @@ void Recovery::count_from_here() {
 void Recovery::publish_first(Publisher& publisher, double epoch) {
   publisher.restart(worker_.progress.combinations, epoch);
   worker_.exchange.complete(worker_.progress.combinations);
+  worker_.exchange.flush();
 }
 
 /// The epoch is newer than any that workers have reached by counting departures, unless spares have

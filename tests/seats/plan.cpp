@@ -76,8 +76,8 @@ std::string Plan::host_list() const {
   return fmt::format("{}", fmt::join(list, ","));
 }
 
-Plan draw(std::uint64_t seed, std::uint64_t index, int hosts,
-          const std::vector<std::string>& rules) {
+Plan draw(std::uint64_t seed, std::uint64_t index, int hosts, const std::vector<std::string>& rules,
+          bool devices) {
   fast::Rng rng(fast::mix_seed(seed, index));
   Plan plan;
   plan.seed = fast::mix_seed(seed, index) % 1000;
@@ -103,17 +103,18 @@ Plan draw(std::uint64_t seed, std::uint64_t index, int hosts,
   const bool none =
       plan.event == Event::nothing || plan.event == Event::grow || plan.event == Event::grow_two;
   if (none) plan.victims.clear();
-  // Such rules do not grow above staleness 0.
+  if (devices) plan.weights = any_of(std::vector<std::string>{"staged", "mapped"}, rng);
+  // Above staleness 0, such rules neither grow nor run on devices.
   const bool sums = plan.rule == "push_sum" || plan.rule == "gradient_tracking";
-  if (plan.growths() > 0 && sums) plan.staleness = 0;
+  if ((plan.growths() > 0 || devices) && sums) plan.staleness = 0;
   return plan;
 }
 
 std::string write(const Plan& plan) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", plan.seed,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", plan.seed,
                      static_cast<int>(plan.event), plan.workers, plan.spares, plan.hosts, plan.rule,
-                     plan.topology, plan.staleness, plan.path, plan.round, plan.delay_us,
-                     plan.victims.size(), fmt::join(plan.victims, " "));
+                     plan.topology, plan.staleness, plan.path, plan.weights, plan.round,
+                     plan.delay_us, plan.victims.size(), fmt::join(plan.victims, " "));
 }
 
 Plan read(const std::string& text) {
@@ -122,7 +123,8 @@ Plan read(const std::string& text) {
   int event = 0;
   std::size_t victims = 0;
   in >> plan.seed >> event >> plan.workers >> plan.spares >> plan.hosts >> plan.rule >>
-      plan.topology >> plan.staleness >> plan.path >> plan.round >> plan.delay_us >> victims;
+      plan.topology >> plan.staleness >> plan.path >> plan.weights >> plan.round >> plan.delay_us >>
+      victims;
   plan.event = static_cast<Event>(event);
   plan.victims.resize(victims);
   for (int& victim : plan.victims) in >> victim;

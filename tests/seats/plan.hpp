@@ -31,8 +31,9 @@ struct Plan {
   std::string rule = "awc", topology = "ring";
   std::int64_t staleness = 0;  ///< negative: unbounded
   std::string path = "measured";
-  std::vector<int> victims;  ///< ranks, in the order of their deaths
-  int round = 50;            ///< of the first event
+  std::string weights = "host";  ///< or on devices: "staged", "mapped"
+  std::vector<int> victims;      ///< ranks, in the order of their deaths
+  int round = 50;                ///< of the first event
   int delay_us = 0;
 
   /// News of claims take a second between hosts.
@@ -47,9 +48,10 @@ struct Plan {
   std::string host_list() const;
 };
 
-/// The same for the same numbers. `rules` and `hosts` are chosen from.
-Plan draw(std::uint64_t seed, std::uint64_t index, int hosts,
-          const std::vector<std::string>& rules);
+/// The same for the same numbers. `rules` and `hosts` are chosen from. `devices`: the weights are
+/// there.
+Plan draw(std::uint64_t seed, std::uint64_t index, int hosts, const std::vector<std::string>& rules,
+          bool devices);
 
 std::string name(Event event);
 std::string write(const Plan& plan);

@@ -94,11 +94,11 @@ bool try_one(const Programs& programs, std::uint64_t index, const Plan& plan) {
   double held_s = 0;
   for (const Result& one : results) held_s = std::max(held_s, one.longest_s);
   std::printf(
-      "%3llu  %-15s {%s} of %d + %d on %d, %s %s, staleness %lld: %.1f s, held %.2f s  %s\n",
+      "%3llu  %-15s {%s} of %d + %d on %d, %s %s, staleness %lld, %s: %.1f s, held %.2f s  %s\n",
       static_cast<unsigned long long>(index), name(plan.event).c_str(),
       fmt::format("{}", fmt::join(plan.victims, ", ")).c_str(), plan.workers, plan.spares,
       plan.hosts, plan.rule.c_str(), plan.topology.c_str(), static_cast<long long>(plan.staleness),
-      fast::Seconds(fast::Clock::now() - began).count(), held_s,
+      plan.weights.c_str(), fast::Seconds(fast::Clock::now() - began).count(), held_s,
       wrong.empty() ? "ok" : wrong.c_str());
   if (!wrong.empty()) {
     std::ifstream log(directory.path() / "log");
@@ -116,6 +116,7 @@ int main(int argc, char** argv) {
   Programs programs;
   std::uint64_t count = 14, seed = 1, from = 0;
   int host_count = 2;
+  bool devices = false;
   std::vector<std::string> rules = {"awc", "atc", "push_sum", "d2", "gradient_tracking", "choco"};
   CLI::App app("Runs with spares", "seats");
   app.option_defaults()->always_capture_default();
@@ -126,14 +127,16 @@ int main(int argc, char** argv) {
   app.add_option("--hosts", programs.hosts, "tests/hosts/hosts.sh: several hosts instead of one");
   app.add_option("--host-count", host_count, "of --hosts");
   app.add_option("--rules", rules, "to choose from")->delimiter(',');
+  app.add_flag("--devices", devices, "weights on devices, as the host plays them; without choco");
   CLI11_PARSE(app, argc, argv);
+  if (devices) std::erase(rules, "choco");
   if (!programs.hosts.empty() && call(programs.hosts + " check") != 0) return skipped;
   std::optional<Hosts> hosts;
   if (!programs.hosts.empty()) hosts.emplace(programs.hosts, host_count);
   programs.self = std::filesystem::read_symlink("/proc/self/exe").string();
   std::uint64_t failures = 0;
   for (std::uint64_t index = from; index < from + count; ++index) {
-    const Plan plan = draw(seed, index, hosts ? host_count : 1, rules);
+    const Plan plan = draw(seed, index, hosts ? host_count : 1, rules, devices);
     failures += try_one(programs, index, plan) ? 0 : 1;
   }
   std::printf("%llu schedules of seed %llu, %llu failures\n",

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "seats/launch.hpp"
+#include "support/host_accelerator.hpp"
 #include "worker/scenarios/whole_blocks.hpp"
 
 namespace seats {
@@ -35,7 +36,10 @@ class Rank {
 
   void run() {
     if (plan_.event == Event::kill_spare && rank_ == plan_.victims[0]) strike_when("first");
-    Worker worker(group_, topology_from(plan_.topology), {view_of("x", std::span(x_))}, options());
+    const WorkerOptions options = this->options();
+    TensorView view = view_of("x", std::span(x_));
+    if (options.accelerator) view.device = options.accelerator->device();
+    Worker worker(group_, topology_from(plan_.topology), {view}, options);
     if (group_.has_seat()) train(worker);
     const bool idle = !group_.has_seat();
     std::ofstream(file("rank", rank_)) << line(worker);
@@ -68,6 +72,11 @@ class Rank {
     options.remote_path = plan_.path == "pull"        ? RemotePathChoice::pull
                           : plan_.path == "two_sided" ? RemotePathChoice::two_sided
                                                       : RemotePathChoice::measured;
+    if (plan_.weights != "host") {
+      const testing::Sharing sharing{.on_host = plan_.weights == "mapped",
+                                     .by_mpi = plan_.hosts > 1};
+      options.accelerator = std::make_shared<testing::HostAccelerator>(sharing);
+    }
     options.log = [rank = rank_](LogLevel, std::string_view text) {
       std::fprintf(stderr, "%d: %.*s\n", rank, static_cast<int>(text.size()), text.data());
     };

@@ -19,6 +19,7 @@
 #include "core/floating.hpp"
 #include "support/catch.hpp"
 #include "support/rules.hpp"
+#include "worker/placed.hpp"
 #include "worker/quick.hpp"
 
 namespace fast::testing {
@@ -271,9 +272,6 @@ inline std::string text_of(const DeviceSetting& setting) {
   return setting.algorithm + ", codec " + setting.codec + ", staleness " +
          std::to_string(setting.staleness);
 }
-
-/// The host's kernels fuse multiply-adds only on processors that can.
-inline bool host_fuses() { return __builtin_cpu_supports("fma") != 0; }
 
 template <class T>
 void check_device_rounds(const AcceleratorOf& accelerator_of, int workers) {

@@ -24,11 +24,13 @@
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "worker/participation.hpp"
+#include "worker/placed.hpp"
 #include "worker/quick.hpp"
 #include "worker/reported.hpp"
 
 using namespace fast;
 using testing::expect;
+using testing::Place;
 
 namespace {
 
@@ -49,6 +51,7 @@ struct GrowingRun {
   double margin = 0;         ///< 0: as growing_margin() has it
   bool resumes = false;      ///< a run that had grown once
   bool republishes = false;  ///< before the last round of the smaller run
+  Place place = Place::host;
 };
 
 /// That of the newcomers is far away.
@@ -157,7 +160,9 @@ void grow_and_train(const GrowingRun& run, const Group& threads, Grown& grown) {
   const TopologyRule rule = run.topology == "ring"       ? stencil::ring()
                             : run.topology == "matching" ? schedule::random_matchings()
                                                          : stencil::complete();
-  Worker worker(group, rule, {view_of("x", std::span(x))}, growing_options(run));
+  WorkerOptions options = growing_options(run);
+  const TensorView view = testing::placed(view_of("x", std::span(x)), run.place, options);
+  Worker worker(group, rule, {view}, options);
   if (run.resumes && threads.rank() < run.workers) resume_grown(worker);
   worker.allow_growth(run.allowed);
   const bool is_spare = threads.rank() >= run.workers;
@@ -210,8 +215,8 @@ void grow_and_train(const GrowingRun& run, const Group& threads, Grown& grown) {
 }
 
 void check_growth(const GrowingRun& run) {
-  INFO(run.rule << " at staleness " << run.staleness << ", " << run.workers << " + "
-                << run.growths);
+  INFO(run.rule << " at staleness " << run.staleness << ", " << run.workers << " + " << run.growths
+                << ", " << testing::name(run.place));
   Grown grown;
   local::run(run.workers + run.growths + run.spares,
              [&](const Group& threads) { grow_and_train(run, threads, grown); });
@@ -287,6 +292,19 @@ TEST_CASE("rules with memory begin anew when a worker joins") {
   for (const GrowingRun& run : {GrowingRun{"push_sum"}, GrowingRun{"d2"}, GrowingRun{"choco"},
                                 GrowingRun{"gradient_tracking"}, GrowingRun{"push_sum", 0, 4}})
     check_growth(run);
+}
+
+TEST_CASE("a run grows whose weights are on devices") {
+  for (const Place place : {Place::staged, Place::mapped}) {
+    for (GrowingRun run :
+         {GrowingRun{"awc", 0, 2, 2}, GrowingRun{"atc"}, GrowingRun{"awc", 0, 1}, GrowingRun{"d2"},
+          GrowingRun{"gradient_tracking"}, GrowingRun{"push_sum", 0, 4}, GrowingRun{"awc", 1},
+          GrowingRun{"atc", 1, 4},
+          GrowingRun{.rule = "awc", .spares = 1, .dies_in = asks_in + 5}}) {
+      run.place = place;
+      check_growth(run);
+    }
+  }
 }
 
 TEST_CASE("a resumed run that had grown before grows again, and rules with memory begin anew") {

@@ -17,11 +17,13 @@
 #include "support/catch.hpp"
 #include "support/golden.hpp"
 #include "support/seed.hpp"
+#include "worker/placed.hpp"
 #include "worker/quick.hpp"
 #include "worker/reported.hpp"
 
 using namespace fast;
 using testing::expect;
+using testing::Place;
 
 namespace {
 
@@ -39,10 +41,12 @@ struct Run {
   std::string codec = "identity";
   TopologyRule topology = stencil::ring();
   int dies_in = 50;
+  Place place = Place::host;
 
   std::string text() const {
-    std::string text = fmt::format("{} {} on {} of {} at staleness {}, round {}", rule, codec,
-                                   topology.name(), workers, staleness, dies_in);
+    std::string text =
+        fmt::format("{} {} on {} of {} at staleness {}, round {}, {}", rule, codec, topology.name(),
+                    workers, staleness, dies_in, testing::name(place));
     for (const auto& [key, value] : parameters) text += fmt::format(" {}={}", key, value);
     return text;
   }
@@ -110,7 +114,8 @@ End train(const Run& run) {
     options.algorithm = algorithm::by_name(run.rule, run.parameters);
     options.codec = codec::by_name(run.codec);
     options.staleness = run.staleness;
-    Worker worker(group, run.topology, {view_of("x", std::span(x))}, options);
+    const TensorView view = testing::placed(view_of("x", std::span(x)), run.place, options);
+    Worker worker(group, run.topology, {view}, options);
     const bool is_lost = threads.rank() == lost_worker;
     if (run.first_fails && threads.rank() == run.workers) return fail_later(worker);
     while (worker.round() < (is_lost ? run.dies_in : rounds)) {
@@ -173,7 +178,8 @@ std::vector<double> train_with_two_losses(const Run& run, int rounds = 800) {
     std::vector<double> x(5, 1.0);
     WorkerOptions options = testing::quick();
     options.algorithm = algorithm::by_name(run.rule, run.parameters);
-    Worker worker(group, run.topology, {view_of("x", std::span(x))}, options);
+    const TensorView view = testing::placed(view_of("x", std::span(x)), run.place, options);
+    Worker worker(group, run.topology, {view}, options);
     const bool first = threads.rank() == lost_worker, second = threads.rank() == second_lost;
     while (worker.round() < (first ? run.dies_in : second ? second_dies_in : rounds)) {
       const auto step = [&] {
@@ -186,6 +192,50 @@ std::vector<double> train_with_two_losses(const Run& run, int rounds = 800) {
     worker.await_finish();
     const std::lock_guard lock(mutex);
     if (group.has_seat()) ends.push_back(x[4]);
+  });
+  return ends;
+}
+
+/// Worker 1 is lost when the others are in the step of round `dies_in`, which ends when the spare
+/// has the seat: what a worker reads does not depend on who is faster. The weights of all seats.
+std::vector<std::vector<double>> train_in_step(const Run& run) {
+  constexpr std::size_t elements = 300;
+  std::vector<std::vector<double>> ends(static_cast<std::size_t>(run.workers));
+  std::atomic<bool> reports{false};
+  std::atomic<int> ready{0};
+  const auto come_together = [&](Worker& worker, const Group& group) {
+    worker.consensus_distance();  // what this worker has published is there
+    ++ready;
+    const Deadline deadline(Seconds(30));
+    while (group.replaced().empty() && !deadline.expired()) std::this_thread::yield();
+  };
+  local::run(run.workers + 1, [&](const Group& threads) {
+    const Group group = with_spares(testing::reported(threads, lost_worker, reports), 1);
+    std::vector<double> x(elements);
+    Rng rng(static_cast<std::uint64_t>(threads.rank()));
+    for (double& value : x) value = rng.normal();
+    WorkerOptions options = testing::quick();
+    options.algorithm = algorithm::by_name(run.rule);
+    const TensorView view = testing::placed(view_of("x", std::span(x)), run.place, options);
+    Worker worker(group, run.topology, {view}, options);
+    const bool is_lost = threads.rank() == lost_worker, is_spare = threads.rank() == run.workers;
+    while (worker.round() < (is_lost ? run.dies_in : run.dies_in + 20)) {
+      const bool waits = !is_lost && !is_spare && worker.round() == run.dies_in;
+      const auto step = [&] {
+        if (waits) come_together(worker, group);
+        for (double& value : x) value += 0.02 * (target(worker.rank()) - value);
+      };
+      worker.step(step, {.learning_rate = 0.02});
+    }
+    if (is_lost) {
+      const Deadline deadline(Seconds(30));
+      while (ready < run.workers - 1 && !deadline.expired()) std::this_thread::yield();
+      reports = true;
+      while (group.has_seat() && !deadline.expired()) std::this_thread::yield();
+      worker.step([] {}, {.learning_rate = 0.02});
+    }
+    worker.await_finish();
+    if (group.has_seat()) ends[static_cast<std::size_t>(worker.rank())] = x;
   });
   return ends;
 }
@@ -226,11 +276,47 @@ TEST_CASE("with a spare on the lost worker's seat, the mean goes to the optimum 
   }
 }
 
+TEST_CASE("a spare takes the seat of a lost worker whose weights are on a device") {
+  for (const Place place : {Place::staged, Place::mapped}) {
+    for (Run run :
+         {Run{"awc"}, Run{"atc", 0, 3}, Run{"push_sum"}, Run{"d2", 0, 2}, Run{"gradient_tracking"},
+          Run{"awc", 1}, Run{"atc", 1, 3}, Run{"awc", 0, 4, 2, true}}) {
+      run.place = place;
+      INFO(run.text());
+      const End end = train(run);
+      CHECK(end.seats == run.workers);
+      CHECK(end.without == 1);
+      CHECK(end.sum / run.workers ==
+            Approx(optimum(run.workers)).margin(run.staleness == 0 ? 1e-3 : 1.0));
+    }
+  }
+}
+
+TEST_CASE("workers on devices and a spare go the rounds of those on the host, bit for bit") {
+  for (Run run : {Run{"atc"}, Run{"atc", 0, 2}, Run{"gradient_tracking", 0, 3}}) {
+    const auto expected = train_in_step(run);
+    CHECK(expected.back().size() > 0);
+    for (const Place place : {Place::staged, Place::mapped}) {
+      run.place = place;
+      INFO(run.text());
+      const auto found = train_in_step(run);
+      if (testing::host_fuses()) CHECK(found == expected);
+      for (std::size_t seat = 0; seat < found.size(); ++seat) {
+        REQUIRE(found[seat].size() == expected[seat].size());
+        for (std::size_t e = 0; e < found[seat].size(); ++e)
+          REQUIRE(found[seat][e] == Approx(expected[seat][e]).epsilon(1e-9).margin(1e-9));
+      }
+    }
+  }
+}
+
 TEST_CASE("a second spare, on another seat, restarts the rules that remember the neighbor before") {
   const algorithm::Parameters changes{{"period", "2"}, {"changes", "true"}};
   const algorithm::Parameters few{{"fraction", "0.4"}, {"consensus_step", "0.3"}};
   const TopologyRule directed = stencil::ring(true);
   for (const Run& run : {Run{"gradient_tracking", 0, 5}, Run{"d2", 0, 5},
+                         Run{.rule = "d2", .workers = 5, .place = Place::mapped},
+                         Run{.rule = "gradient_tracking", .workers = 5, .place = Place::staged},
                          Run{"choco", 0, 5, 2, false, few}, Run{"gasloc", 0, 5, 2, false, changes},
                          Run{"push_sum", 0, 5, 2, false, {}, "identity", directed}}) {
     INFO(run.text());

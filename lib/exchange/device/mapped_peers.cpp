@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <fast/core/error.hpp>
 #include <mutex>
 #include <utility>
 
@@ -34,13 +35,9 @@ class MappedPeers final : public Peers {
       Piece found = piece;
       const Snapshot on_host = host_->snapshot(worker, room, found);
       const bool is_on_device = on_host == Snapshot::message;
-      if (is_on_device) {
-        if (host_->is_suspect(worker)) return Snapshot::none;  // its memory may be gone
-        read(worker, found, room);
-      }
-      // The publication that is written to the same image begins when the one before it is there.
-      const std::uint64_t last = found.sequence + images_.count() - 2;
-      if (!is_on_device || host_->peer(worker).sequence <= last) {
+      if (is_on_device && host_->is_suspect(worker))
+        return Snapshot::none;  // its memory may be gone
+      if (!is_on_device || read(worker, found, room, attempt > 0)) {
         piece = found;
         return is_on_device ? on_device() : on_host;
       }
@@ -52,17 +49,37 @@ class MappedPeers final : public Peers {
  private:
   /// What a neighbor's message is.
   Snapshot on_device() const { return has_weights_ ? Snapshot::weights : Snapshot::message; }
-  void read(int worker, const Piece& piece, std::span<std::byte> room) const {
+  /// False if the worker may have written to the memory meanwhile. `quickly`: a whole model is
+  /// copied on this device first, as the way to the host may take longer than a round.
+  bool read(int worker, const Piece& piece, std::span<std::byte> room, bool quickly) const {
     const PayloadShape& shape = images_.shape();
     const bool beside = shape.weights_bytes > 0;
     const std::size_t all = beside ? shape.weights_bytes : shape.vector_bytes;
     const std::size_t first = std::min(all, piece.offset);
-    const std::byte* image = region_.parts[static_cast<std::size_t>(worker)] +
-                             images_.image_offset(piece.sequence) +
-                             (beside ? images_.weights_offset() : 0);
+    const std::size_t count = std::min(room.size(), all - first);
+    const std::byte* from = region_.parts[static_cast<std::size_t>(worker)] +
+                            images_.image_offset(piece.sequence) +
+                            (beside ? images_.weights_offset() : 0) + first;
+    // The publication that is written to the same image begins when the one before it is there.
+    const auto holds = [&] {
+      return host_->peer(worker).sequence <= piece.sequence + images_.count() - 2;
+    };
     const std::lock_guard lock(mutex_);
-    work_->copy(room.data(), image + first, std::min(room.size(), all - first));
+    std::shared_ptr<std::byte> here;
+    if (quickly && count == all) here = copied(from, count);
+    if (here && !holds()) return false;
+    work_->copy(room.data(), here ? here.get() : from, count);
     work_->settle();
+    return here || holds();
+  }
+  /// Null if the device lacks memory.
+  std::shared_ptr<std::byte> copied(const std::byte* from, std::size_t size_bytes) const try {
+    auto here = work_->allocate(size_bytes);
+    work_->copy(here.get(), from, size_bytes);
+    work_->settle();
+    return here;
+  } catch (const Error&) {
+    return nullptr;
   }
 
   std::shared_ptr<Peers> host_;

@@ -152,6 +152,7 @@ class StagedExchange final : public Exchange {
         work_(std::move(staging.work)),
         region_(std::move(staging.region)),
         stop_(std::move(staging.stop)),
+        completed_(std::move(staging.completed)),
         transfers_(images_, *work_, region_, reads_) {
     executor_->submit([this] { work_->begin_thread(); });
     if (region_.reads) reads_.emplace(region_.reads, *host_, images_, staging.deadline, stop_);
@@ -235,6 +236,7 @@ class StagedExchange final : public Exchange {
           is_read();
           is_overtaken_ = is_overtaken_ || !are_intact(read);
           host_->complete(rounds);  // its reads are over, whatever they have found
+          if (completed_) completed_(rounds);
         });
   }
 
@@ -298,6 +300,7 @@ class StagedExchange final : public Exchange {
   std::shared_ptr<DeviceWork> work_;
   DeviceRegion region_;
   std::stop_source stop_;  ///< of waits in host_
+  std::function<void(std::int64_t)> completed_;
   std::optional<StampedReads> reads_;
   Transfers transfers_;
   std::shared_ptr<std::byte> memory_;  ///< of own images, without a part of the region

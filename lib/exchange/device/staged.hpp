@@ -87,6 +87,8 @@ struct Staging {
   enum class Weights { vector, beside, at_the_end } weights = Weights::vector;
   std::stop_source stop{
       std::nostopstate};  ///< ends the waits of the host's exchange at destruction
+  /// Called by the background thread when the device has done what complete() was told.
+  std::function<void(std::int64_t rounds)> completed{};
 };
 
 /// An exchange of device payloads over `host`, an exchange in host memory, which was opened with

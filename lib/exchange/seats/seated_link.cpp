@@ -9,8 +9,9 @@ namespace {
 
 class SeatedExchange final : public Exchange {
  public:
-  SeatedExchange(std::unique_ptr<Exchange> ranks, std::shared_ptr<membership::Members> members)
-      : ranks_(std::move(ranks)), members_(std::move(members)) {}
+  SeatedExchange(std::unique_ptr<Exchange> ranks, std::shared_ptr<membership::Members> members,
+                 bool notes_progress)
+      : ranks_(std::move(ranks)), members_(std::move(members)), notes_progress_(notes_progress) {}
 
   MutablePayload acquire() override { return ranks_->acquire(); }
   void publish(std::int64_t round, bool with_weights) override {
@@ -41,7 +42,7 @@ class SeatedExchange final : public Exchange {
   }
   void complete(std::int64_t rounds) override {
     ranks_->complete(rounds);
-    members_->map().records().set_progress(rounds);
+    if (notes_progress_) members_->map().records().set_progress(rounds);
   }
 
  private:
@@ -55,6 +56,7 @@ class SeatedExchange final : public Exchange {
 
   std::unique_ptr<Exchange> ranks_;
   std::shared_ptr<membership::Members> members_;
+  bool notes_progress_;
 };
 
 class SeatedPeers final : public Peers, public Results {
@@ -102,8 +104,8 @@ class SeatedPeers final : public Peers, public Results {
 
 }  // namespace
 
-Link seated(Link link, std::shared_ptr<membership::Members> members) {
-  return {std::make_unique<SeatedExchange>(std::move(link.exchange), members),
+Link seated(Link link, std::shared_ptr<membership::Members> members, bool notes_progress) {
+  return {std::make_unique<SeatedExchange>(std::move(link.exchange), members, notes_progress),
           std::make_shared<SeatedPeers>(std::move(link.peers), members)};
 }
 

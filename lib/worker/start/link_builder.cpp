@@ -188,9 +188,11 @@ class DeviceLink {
 /// Collective. As Group::open() for payloads of that shape. `plain`: messages are not coded. Where
 /// all workers are on devices, messages stay there as far as they read each other's: on one host as
 /// their accelerators say, between hosts by an MPI that says it can, which is proved first.
+/// `completed`: see Staging.
 Link open_link(const Group& group, const PayloadShape& shape, bool plain, Staging::Weights weights,
                EdgePlan plan, ExchangeOptions exchange,
-               const std::shared_ptr<Accelerator>& accelerator) {
+               const std::shared_ptr<Accelerator>& accelerator,
+               std::function<void(std::int64_t)> completed) {
   const auto devices = group.all_gather(accelerator ? "device" : "host",
                                         Deadline(exchange.deadline), "Worker: comparing devices");
   if (!accelerator) return group.open(shape, std::move(plan), exchange);
@@ -198,7 +200,8 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, Stagin
                   .work = accelerator->work(),
                   .deadline = exchange.deadline,
                   .exact = exchange.staleness == 0,
-                  .weights = weights};
+                  .weights = weights,
+                  .completed = std::move(completed)};
   if (std::ranges::count(devices, "device") == group.size()) {
     DeviceRegion& region = staging.region;
     region = DeviceLink(group, staged_bytes(staging), exchange, *accelerator).run(plain);
@@ -328,9 +331,16 @@ Link LinkBuilder::open(const PayloadShape& shape) {
   const auto weights = beside  ? Staging::Weights::beside
                        : plain ? Staging::Weights::vector
                                : Staging::Weights::at_the_end;
+  const bool on_device = options_.accelerator != nullptr;
+  std::function<void(std::int64_t)> completed;
+  if (members_ && on_device) {
+    completed = [members = members_](std::int64_t rounds) {
+      members->map().records().set_progress(rounds);
+    };
+  }
   Link link = open_link(group_.everyone(), shape, plain, weights, edges_of(edges_),
-                        std::move(exchange), options_.accelerator);
-  return members_ ? exchange::seated(std::move(link), members_) : std::move(link);
+                        std::move(exchange), options_.accelerator, std::move(completed));
+  return members_ ? exchange::seated(std::move(link), members_, !on_device) : std::move(link);
 }
 
 ExchangeOptions exchange_options(const WorkerOptions& options) {
@@ -352,10 +362,6 @@ void check_for_spares(const Group& group, const WorkerOptions& options) {
           "Worker: {} spares with algorithm {}, which averages over all workers and ends when one "
           "is lost; leave the spares out or take a rule that averages with neighbors",
           group.spares(), traits.name);
-  require(!options.accelerator, ErrorKind::argument,
-          "Worker: {} spares with tensors on a device; spares are for tensors in host memory, "
-          "leave them out",
-          group.spares());
 }
 
 }  // namespace fast::worker
