@@ -14,6 +14,10 @@
 namespace fast::combine {
 namespace {
 bool is_half(DType type) { return size_bytes(type) == sizeof(BFloat16); }
+DType slot_type(const codec::Piece& piece) {
+  if (piece.kind == codec::Kind::bf16) return DType::bf16;
+  return piece.kind == codec::Kind::fp16 ? DType::f16 : piece.segment.dtype;
+}
 }  // namespace
 
 DeviceMixer::DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
@@ -47,8 +51,7 @@ void DeviceMixer::rebind(ParameterLayout layout) {
 void DeviceMixer::make_tables() {
   std::map<std::pair<DType, DType>, std::vector<const codec::Piece*>> by_type;
   for (const codec::Piece& piece : coded_.pieces()) {
-    const DType type = piece.segment.dtype;
-    by_type[{type, piece.kind == codec::Kind::bf16 ? DType::bf16 : type}].push_back(&piece);
+    by_type[{piece.segment.dtype, slot_type(piece)}].push_back(&piece);
   }
   runs_.clear();
   for (auto& [types, pieces] : by_type) {
@@ -199,7 +202,7 @@ void DeviceMixer::add_publication(ElementWork& work, const Pass& pass) const {
   // As HostMixer does it, so that results are the same.
   work.average = work.combines && work.pulls && !guarded_reads && traits().plain_average &&
                  !is_half(work.type);
-  work.sums_first = pass.info.asynchronous;
+  work.sums_first = pass.info.asynchronous || work.slot == DType::f16;
   if (traits().messages.weights_apart && pass.kind != Pass::Kind::weights) {
     work.next_weights = pass.next->weights;
   }

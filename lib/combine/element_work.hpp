@@ -35,7 +35,7 @@ inline constexpr int max_element_sources = 128;
 /// What is absent is not done; in this order:
 struct ElementWork {
   DType type = DType::f32;  ///< of the model
-  DType slot = DType::f32;  ///< of messages: the model's, or bf16 (Averaging over f32)
+  DType slot = DType::f32;  ///< of messages: the model's, or bf16 or f16 (Averaging over f32)
   RunTable table{};
   DeviceRule rule;  ///< of parameters. Buffers are averaged.
   algorithm::RoundInfo info;

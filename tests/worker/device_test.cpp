@@ -164,7 +164,7 @@ TEST_CASE("what a device does not do is refused in one line that names it") {
                                       "gradient_tracking, d2, "));
     CHECK(why.find('\n') == std::string::npos);
   }
-  for (const char* name : {"fp16", "int8", "bf16_stochastic"}) {
+  for (const char* name : {"int8", "bf16_stochastic"}) {
     const auto coded = [&](WorkerOptions& options) { options.codec = codec::by_name(name); };
     CHECK_THAT(refusal("awc", coded), ContainsSubstring("codec " + std::string(name)));
   }

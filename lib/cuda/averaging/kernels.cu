@@ -26,5 +26,6 @@ cudaError_t launch_average(const AverageLaunch<T, Stored>& work, cudaStream_t st
 template cudaError_t launch_average(const AverageLaunch<float, float>&, cudaStream_t);
 template cudaError_t launch_average(const AverageLaunch<double, double>&, cudaStream_t);
 template cudaError_t launch_average(const AverageLaunch<float, BFloat16>&, cudaStream_t);
+template cudaError_t launch_average(const AverageLaunch<float, Float16>&, cudaStream_t);
 
 }  // namespace fast::cuda

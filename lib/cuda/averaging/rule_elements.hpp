@@ -213,6 +213,8 @@ void with_types(const combine::ElementWork& work, const With& with) {
     with(float{}, Float16{}, Float16{});
   else if (work.slot == DType::bf16)
     with(float{}, BFloat16{}, float{});
+  else if (work.slot == DType::f16)
+    with(float{}, Float16{}, float{});
   else
     with(float{}, float{}, float{});
 }

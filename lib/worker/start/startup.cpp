@@ -76,11 +76,13 @@ std::string why_not_on_device(const WorkerOptions& options) {
     return fmt::format("robust averaging with tensors on a device; take robust none, {}",
                        worker::or_mirror);
   const bool averages = std::holds_alternative<algorithm::Averaging>(*rule);
-  const bool rounds = options.codec.kind == codec::Kind::bf16 && !options.codec.stochastic;
+  const bool is_half =
+      options.codec.kind == codec::Kind::bf16 || options.codec.kind == codec::Kind::fp16;
+  const bool rounds = is_half && !options.codec.stochastic;
   if (options.codec.kind == codec::Kind::identity || (averages && rounds)) return {};
   return fmt::format(
       "codec {} with algorithm {} and tensors on a device; choose identity (with awc, atc and "
-      "others that average plainly bf16, too), {}",
+      "others that average plainly bf16 and fp16, too), {}",
       codec::name(options.codec), name, worker::or_mirror);
 }
 
