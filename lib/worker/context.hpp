@@ -68,6 +68,7 @@ struct Progress {
   double commit_s = 0;
   bool sent = true;              ///< the latest publication was a new message
   bool published_early = false;  ///< for the coming combination, of rules with a delay
+  bool settles = false;          ///< the end of this round waits for the device
 };
 
 /// References to what all parts of a worker use. The owner outlives the parts.

@@ -152,6 +152,8 @@ class ExactCombiner final : public Combiner {
       if (restarts) near.self_weight = 0;  // this worker's own message is of the epoch before
       limit(near, round);
       worker_.mixer.combine(near, now, fused ? &next : nullptr);
+      if (worker_.progress.settles)
+        worker_.mixer.memory().settle();  // what was read, is then final
     }
     return std::ranges::all_of(arrivals, [&](const Arrival& arrival) {
       return !is_present(arrival) || worker_.exchange.is_intact(arrival);

@@ -245,6 +245,7 @@ void Worker::Impl::end_round(const StepOptions& options) {
           setting.traits.name, options.learning_rate);
   const auto& accelerator = setting.options.accelerator;
   if (accelerator && options.queue) accelerator->order(Accelerator::Order::after, *options.queue);
+  progress.settles = accelerator && !options.queue && setting.exact();
   if (setting.options.not_finite == NotFinite::heal && !rotates) recovery.heal();
   if (setting.options.site) exchange_with_sites();
   const algorithm::RoundInfo info{.round = progress.combinations,

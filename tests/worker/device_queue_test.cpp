@@ -209,7 +209,7 @@ TEST_CASE("what a round asks of a device") {
   using C = DeviceCounts;
   check({"awc", awc, mapped}, C{.launches = 1, .waits_beside = 2, .orders = 2});
   check({"awc, no queue named", awc, mapped, Tells::nothing},
-        C{.launches = 1, .waits = 1, .waits_beside = 2});
+        C{.launches = 1, .waits = 2, .waits_beside = 2});
   check({"awc, heals", awc, mapped, Tells::queue, true},
         C{.launches = 2, .copies = 1, .host_bytes = 8, .waits_beside = 2, .orders = 2});
   check({"atc", atc, mapped}, C{.launches = 2, .waits_beside = 2, .orders = 2});

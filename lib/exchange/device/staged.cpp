@@ -184,6 +184,7 @@ class StagedExchange final : public Exchange {
   }
 
   void publish(std::int64_t round, bool with_weights) override {
+    read_.clear();  // of a round that was given up
     if (acquired_) {
       ++sequence_;
       scalars_ = slot_.scalars;
@@ -227,8 +228,10 @@ class StagedExchange final : public Exchange {
     return std::move(fetch->arrivals);
   }
 
-  /// Above staleness 0, fetch() has looked. Else complete() looks, when the device has read.
-  bool is_intact(const Arrival& /*arrival*/) const override { return true; }
+  /// Above staleness 0, fetch() has looked. Else complete() looks again, when the device has read.
+  bool is_intact(const Arrival& arrival) const override {
+    return !exact_ || host_->is_intact(arrival);
+  }
 
   void complete(std::int64_t rounds) override {
     sent_ =

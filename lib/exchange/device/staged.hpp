@@ -102,8 +102,8 @@ struct Staging {
 ///   only for publications that are no neighbor's message, as that of a worker that finishes.
 /// - publish(), complete() and begin_fetch() return immediately: a background thread waits for the
 ///   device and for the other workers, and copies, on a queue beside `work`.
-/// - At staleness 0, is_intact() does not wait for the device. If a neighbor has gone on without
-///   this worker while its payload was read, the publication made of it is no neighbor's message,
+/// - At staleness 0, is_intact() does not wait for the device. If a neighbor goes on without this
+///   worker later, while its payload is read, the publication made of it is no neighbor's message,
 ///   and all arrivals of the next fetch() are torn.
 /// - Above staleness 0, the background thread copies all payloads, also mapped ones, to memory of
 ///   this worker, and looks whether they are whole. One that has changed during three copies is
