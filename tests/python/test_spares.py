@@ -8,8 +8,26 @@ import pathlib
 import fast_decentralized as fast
 import numpy as np
 import pytest
+from fast_decentralized import _core
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+
+
+def has_gpu():
+    if not _core.has_cuda:
+        return False
+    torch = pytest.importorskip("torch")
+    return torch.cuda.is_available()
+
+
+@pytest.fixture(params=["host", "gpu"])
+def python(request):
+    """What runs a program, its weights being there."""
+    if request.param == "host":
+        return [sys.executable]
+    if not has_gpu():
+        pytest.skip("a GPU that PyTorch can use, and a package with fast::cuda, are required")
+    return [sys.executable, PROGRAMS / "on_gpu.py"]
 
 
 def fastrun(*options):
@@ -20,9 +38,9 @@ def fastrun(*options):
     return done.stdout, done.stdout + done.stderr
 
 
-def test_a_spare_joins_and_the_mean_goes_to_the_optimum_of_all():
+def test_a_spare_joins_and_the_mean_goes_to_the_optimum_of_all(python):
     """The mean of the targets 0, 10 and 20 is 10; without the newcomer it is 5."""
-    output, all_output = fastrun("-n", "2", "--spares", "1", "--grow-at", "0.3", sys.executable, PROGRAMS / "grows.py")
+    output, all_output = fastrun("-n", "2", "--spares", "1", "--grow-at", "0.3", *python, PROGRAMS / "grows.py")
     lines = sorted(re.findall("seat .*", output))
     assert len(lines) == 3, all_output
     for seat, line in enumerate(lines):
@@ -30,10 +48,9 @@ def test_a_spare_joins_and_the_mean_goes_to_the_optimum_of_all():
         assert line == f"seat {seat} of 3: mean 10.000000, joined [2], began with {first}", all_output
 
 
-def test_a_spare_takes_the_seat_of_a_rank_that_was_killed():
+def test_a_spare_takes_the_seat_of_a_rank_that_was_killed(python):
     """The mean stays that of all three targets: 10."""
-    output, all_output = fastrun("-n", "3", "--spares", "1", "--min-workers", "2", sys.executable,
-                                 PROGRAMS / "replaced.py")
+    output, all_output = fastrun("-n", "3", "--spares", "1", "--min-workers", "2", *python, PROGRAMS / "replaced.py")
     lines = sorted(re.findall("rank .* on seat .*", output))
     assert lines == [f"rank {rank} on seat {seat}: mean 10.000000, replaced [1]" for rank, seat in ((0, 0), (2, 2), (3, 1))], \
         all_output

@@ -26,6 +26,7 @@ struct Settings {
   std::uint64_t count = 100, undisturbed = 100, growing = 0, seed = 1, from = 0;
   int samples = 6000, epochs = 6;
   std::vector<std::int64_t> staleness{0, 2};
+  bool devices = false;
 };
 
 struct Outcome {
@@ -50,8 +51,8 @@ std::string judge(const Outcome& outcome, int status, std::size_t seats, std::si
   return {};
 }
 
-Outcome run_one(const Settings& settings, const TrainingPlan& plan,
-                const fast::data::Splits& data) {
+Outcome run_one(const Settings& settings, TrainingPlan plan, const fast::data::Splits& data) {
+  plan.devices = settings.devices;
   const fast::testing::TemporaryDirectory directory;
   const std::string path = directory.path().string();
   const auto began = fast::Clock::now();
@@ -230,6 +231,7 @@ int main(int argc, char** argv) {
   app.add_option("--samples", settings.samples, "training samples")->check(CLI::Range(640, 60000));
   app.add_option("--epochs", settings.epochs, "of each run")->check(CLI::PositiveNumber);
   app.add_option("--staleness", settings.staleness, "to choose from")->delimiter(',');
+  app.add_flag("--devices", settings.devices, "weights on devices, as the host plays them");
   app.add_option("--table", settings.table, "a file for the table (Markdown)");
   CLI11_PARSE(app, argc, argv);
   settings.self = std::filesystem::read_symlink("/proc/self/exe").string();

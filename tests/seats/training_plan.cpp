@@ -57,10 +57,10 @@ TrainingPlan draw_growth(std::uint64_t seed, std::uint64_t index, int samples, i
 }
 
 std::string write(const TrainingPlan& plan) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", plan.seed, static_cast<int>(plan.trouble),
-                     plan.workers, plan.spares, plan.staleness, plan.samples, plan.epochs,
-                     plan.delay_us, plan.victims.size(), fmt::join(plan.victims, " "),
-                     fmt::join(plan.rounds, " "));
+  return fmt::format("{} {} {} {} {} {} {} {} {:d} {} {} {}", plan.seed,
+                     static_cast<int>(plan.trouble), plan.workers, plan.spares, plan.staleness,
+                     plan.samples, plan.epochs, plan.delay_us, plan.devices, plan.victims.size(),
+                     fmt::join(plan.victims, " "), fmt::join(plan.rounds, " "));
 }
 
 TrainingPlan read_training(const std::string& text) {
@@ -69,7 +69,7 @@ TrainingPlan read_training(const std::string& text) {
   int trouble = 0;
   std::size_t victims = 0;
   in >> plan.seed >> trouble >> plan.workers >> plan.spares >> plan.staleness >> plan.samples >>
-      plan.epochs >> plan.delay_us >> victims;
+      plan.epochs >> plan.delay_us >> plan.devices >> victims;
   plan.trouble = static_cast<Trouble>(trouble);
   plan.victims.resize(victims);
   plan.rounds.resize(victims);

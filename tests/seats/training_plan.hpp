@@ -24,7 +24,8 @@ struct TrainingPlan {
   int samples = 6000, epochs = 6;
   /// Ranks, and the rounds in which they are struck. For a spare: so many rounds after it sat down.
   std::vector<int> victims, rounds;
-  int delay_us = 0;  ///< after the beginning of that round
+  int delay_us = 0;      ///< after the beginning of that round
+  bool devices = false;  ///< the weights are there
 
   static constexpr std::size_t batch_size = 16;
   static constexpr double suspect_after_s = 1, pause_s = 2.5, step_s = 0.004;

@@ -18,11 +18,14 @@
 #include <thread>
 
 #include "seats/launch.hpp"
+#include "support/device_backend.hpp"
 
 namespace seats {
 namespace {
 
 using namespace fast;
+
+constexpr std::size_t device_bytes = std::size_t{32} << 20;
 
 /// A backend that writes down what it has trained on. Each line is with the system when train()
 /// returns: it outlives the process.
@@ -49,6 +52,15 @@ class Recorder final : public Backend {
   std::unique_ptr<Backend> backend_;
   int file_;
 };
+
+std::unique_ptr<Backend> backend_of(const TrainingPlan& plan, const std::string& file) {
+  const auto recorded = [&]<class T>(T) {
+    return std::make_unique<Recorder>(
+        nn::make_backend<T>(nn::lenet5(), plan.seed, {nn::SgdOptions{0.02, 0.9, 0}}), file);
+  };
+  if (!plan.devices) return recorded(float{});
+  return std::make_unique<testing::DeviceBackend>(recorded(double{}), device_bytes);
+}
 
 /// Kills or suspends this process when its turn has come.
 class Striker {
@@ -120,12 +132,10 @@ int train_rank(int argc, char** argv, const TrainingPlan& plan, const std::strin
     const data::Splits data = train::load_once_a_host(ranks, "seats", Deadline(Seconds(60)),
                                                       [&] { return training_data(plan); });
     const Group group = with_spares(ranks, spares_of_launcher());
-    Recorder backend(
-        nn::make_backend<float>(nn::lenet5(), plan.seed, {nn::SgdOptions{0.02, 0.9, 0}}),
-        fmt::format("{}/used-{}", directory, rank));
+    const auto backend = backend_of(plan, fmt::format("{}/used-{}", directory, rank));
     Striker striker(plan, rank);
     const train::Summary summary =
-        train::train(group, stencil::ring(), backend, data, options_of(plan, striker, rank));
+        train::train(group, stencil::ring(), *backend, data, options_of(plan, striker, rank));
     if (!group.has_seat()) return 0;
     std::ofstream(fmt::format("{}/rank-{}", directory, rank))
         << fmt::format("{} {} {} {}\n", group.rank(), summary.test_accuracy_mean_model,

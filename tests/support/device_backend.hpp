@@ -17,8 +17,9 @@ namespace fast::testing {
 /// `inner` computes, in doubles, in memory that nobody else sees.
 class DeviceBackend final : public Backend, public DeviceReplica {
  public:
-  explicit DeviceBackend(std::unique_ptr<Backend> inner)
-      : inner_(std::move(inner)), device_(std::make_shared<HostAccelerator>()) {
+  explicit DeviceBackend(std::unique_ptr<Backend> inner, std::size_t device_bytes = 4 << 20)
+      : inner_(std::move(inner)),
+        device_(std::make_shared<HostAccelerator>(Sharing{}, device_bytes)) {
     for (const TensorView& view : inner_->parameters()) {
       const auto* values = static_cast<const double*>(view.data);
       mirror_.emplace_back(values, values + view.element_count());
