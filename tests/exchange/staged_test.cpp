@@ -193,18 +193,21 @@ class OvertakingExchange final : public Exchange {
 
 TEST_CASE("what was made of a payload that changed meanwhile is no neighbor's message") {
   using enum Arrival::State;
-  std::vector<std::int64_t> published, completed;
+  std::vector<std::int64_t> published, completed, told;
   std::vector<Arrival::State> states;
   {
-    const auto exchange = staged_exchange(
-        std::make_unique<OvertakingExchange>(published, completed),
-        {.shape = staged_shape, .work = std::make_shared<PlainWork>(), .exact = true});
+    const auto exchange =
+        staged_exchange(std::make_unique<OvertakingExchange>(published, completed),
+                        {.shape = staged_shape,
+                         .work = std::make_shared<PlainWork>(),
+                         .exact = true,
+                         .completed = [&](std::int64_t rounds) { told.push_back(rounds); }});
     exchange->acquire();
     exchange->publish(0);
     for (std::int64_t round = 0; round < 3; ++round) {
       const Arrival arrival = exchange->fetch(round).front();
       states.push_back(arrival.state);
-      CHECK(exchange->is_intact(arrival));  // it is not known yet
+      CHECK(exchange->is_intact(arrival) == (round != 0));  // of round 0 it is known at once
       exchange->acquire();
       exchange->complete(round + 1);
       exchange->publish(round + 1);
@@ -214,6 +217,87 @@ TEST_CASE("what was made of a payload that changed meanwhile is no neighbor's me
   CHECK(states == std::vector{present, torn, present});
   CHECK(published == std::vector<std::int64_t>{0, -1, 2, 3});
   CHECK(completed == std::vector<std::int64_t>{1, 2, 3});  // a writer waits for it
+  CHECK(told == completed);
+}
+
+TEST_CASE("what was fetched in a round that is given up does not count for the next one") {
+  std::vector<std::int64_t> published, completed;
+  const auto exchange = staged_exchange(
+      std::make_unique<OvertakingExchange>(published, completed),
+      {.shape = staged_shape, .work = std::make_shared<PlainWork>(), .exact = true});
+  exchange->fetch(0);
+  exchange->acquire();
+  exchange->publish(5);
+  exchange->complete(5);
+  CHECK(exchange->fetch(5).front().state == Arrival::State::present);
+}
+
+namespace {
+
+/// Worker 1 publishes whenever something was copied to the host.
+class FastPeer final : public Peers {
+ public:
+  explicit FastPeer(std::uint64_t& sequence) : sequence_(sequence) {}
+  PeerState peer(int) const override { return {.sequence = sequence_}; }
+  bool is_suspect(int) const override { return false; }
+  Seconds suspect_after(int) const override { return Seconds(1); }
+  void note_progress() override {}
+  bool announce(WorkerStatus) override { return false; }
+  using Peers::snapshot;
+  Snapshot snapshot(int, std::span<std::byte>, Piece& piece) const override {
+    piece.sequence = sequence_;
+    return Snapshot::message;
+  }
+
+ private:
+  std::uint64_t& sequence_;
+};
+
+/// Its copies to `room` take as long as a round.
+class SlowToHost final : public DeviceWork {
+ public:
+  SlowToHost(std::span<const std::byte> room, std::uint64_t& sequence, bool lacks_memory)
+      : room_(room), sequence_(sequence), lacks_memory_(lacks_memory) {}
+  std::shared_ptr<std::byte> make_memory(std::size_t size_bytes) override {
+    require(!lacks_memory_, ErrorKind::resource, "the device is full");
+    return PlainWork().make_memory(size_bytes);
+  }
+  std::shared_ptr<std::byte> allocate_on_host(std::size_t size_bytes) override {
+    return make_memory(size_bytes);
+  }
+  void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
+    std::memcpy(to, from, size_bytes);
+    if (to == room_.data()) ++sequence_;
+  }
+  std::shared_ptr<void> pin(std::span<const std::byte>) override { return nullptr; }
+  std::function<void()> mark() override {
+    return [] {};
+  }
+  std::shared_ptr<DeviceWork> beside() override {
+    return std::make_shared<SlowToHost>(room_, sequence_, lacks_memory_);
+  }
+
+ private:
+  std::span<const std::byte> room_;
+  std::uint64_t& sequence_;
+  bool lacks_memory_;
+};
+
+}  // namespace
+
+TEST_CASE("a model is read whole whose worker publishes faster than the host copies") {
+  for (const bool lacks_memory : {false, true}) {
+    std::vector<std::byte> room(staged_shape.vector_bytes);
+    std::uint64_t sequence = 1;
+    Staging staging{.shape = staged_shape,
+                    .work = std::make_shared<SlowToHost>(room, sequence, lacks_memory),
+                    .exact = true};
+    std::vector<std::byte> memory(staged_bytes(staging), std::byte{7});
+    staging.region.parts = {nullptr, memory.data()};
+    const auto peers = mapped_peers(std::make_shared<FastPeer>(sequence), staging);
+    CHECK(peers->snapshot(1, room) == (lacks_memory ? Snapshot::none : Snapshot::weights));
+    CHECK(room.back() == std::byte{7});
+  }
 }
 
 namespace {
