@@ -31,6 +31,18 @@ bool is_directory(const std::string& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
+/// What the model is for, and all that it says of itself.
+void show_notes(const train::Metadata& metadata, const std::string& source) {
+  try {
+    if (const serve::Note note = train::model_note(metadata, source))
+      fmt::print("{:<32}  {}\n", "task", train::task_text(*note));
+  } catch (const Error& error) {
+    warn(LogLevel::warning, error.what());
+  }
+  for (const auto& [name, value] : metadata)
+    fmt::print("{:<32}  {}\n", printable(name), printable(value));
+}
+
 void show_checkpoint(const train::Manifest& manifest) {
   fmt::print("checkpoint {}\n{} workers, round {}\n", printable(manifest.directory.string()),
              manifest.workers, manifest.round);
@@ -43,6 +55,7 @@ void show_checkpoint(const train::Manifest& manifest) {
     }
     fmt::print("worker {:<4}  {}\n", worker, state);
   }
+  show_notes(serve::metadata_of(manifest), manifest.directory.string());
 }
 
 /// A run's directory stands for its mean model or, without one, for its newest checkpoint.
@@ -63,8 +76,7 @@ void show(const std::string& given) {
   }
   if (path != given) fmt::print("{}\n", printable(path));
   const train::Safetensors file(path);
-  for (const auto& [name, value] : file.metadata())
-    fmt::print("{:<32}  {}\n", printable(name), printable(value));
+  show_notes(file.metadata(), path);
   std::size_t elements = 0;
   int shown = 0;
   for (const TensorView& view : file.views()) {

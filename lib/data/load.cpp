@@ -226,10 +226,20 @@ Dataset open_part(const Files& files, const LoadOptions& options, int classes,
   return first_of(open_tar(files, of_part), options.limit);
 }
 
+/// Packed files have the names of what they were made of.
+void take_names(const Files& files, Splits& splits) {
+  if (!have_ending(files, packed_ending)) return;
+  PackedNames names = read_packed_info(files.front()).names;
+  splits.features = std::move(names.features);
+  splits.class_names = std::move(names.class_names);
+  splits.target = std::move(names.target);
+}
+
 Splits load_shards(const Files& train, const Files& test, const LoadOptions& options) {
   Splits splits;
   splits.train = open_part(train, options, options.classes);
   splits.test = open_part(test, options, splits.train.classes(), &splits.train);
+  take_names(train, splits);
   splits.normalization =
       have_ending(train, packed_ending) ? packed_moments(train) : splits.train.measure();
   return splits;

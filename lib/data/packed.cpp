@@ -119,6 +119,7 @@ void write(const Splits& splits, Writer& to) {
   to.array(std::span<const double>(splits.normalization.origins));
   write(splits.features, to);
   write(splits.class_names, to);
+  to.array(std::span<const char>(splits.target));
   write(splits.notes, to);
 }
 
@@ -150,6 +151,8 @@ Splits unpack(std::span<const std::byte> from, const std::shared_ptr<const void>
       {mean.begin(), mean.end()}, {stddev.begin(), stddev.end()}, {origins.begin(), origins.end()}};
   splits.features = read_texts(reader);
   splits.class_names = read_texts(reader);
+  const auto target = reader.array<char>();
+  splits.target = {target.begin(), target.end()};
   splits.notes = read_texts(reader);
   return splits;
 }

@@ -4,6 +4,7 @@
 #include <fast/core/error.hpp>
 #include <fast/train/model_metadata.hpp>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/message.hpp"
 #include "core/text.hpp"
@@ -15,9 +16,10 @@ constexpr char model_key[] = "fast.model", data_key[] = "fast.data", input_key[]
                classes_key[] = "fast.classes", layers_key[] = "fast.layers",
                loss_key[] = "fast.loss", mean_key[] = "fast.mean", stddev_key[] = "fast.stddev",
                origins_key[] = "fast.origins", features_key[] = "fast.features",
-               class_names_key[] = "fast.class_names";
+               class_names_key[] = "fast.class_names", target_key[] = "fast.target",
+               huber_delta_key[] = "fast.huber_delta";
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;
-constexpr std::size_t most_sides = 8;
+constexpr std::size_t most_sides = 8, most_names = 10;
 
 /// The entries of a file's metadata.
 class Entries {
@@ -71,6 +73,15 @@ std::string list_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
+std::string task_text(const ModelMetadata& note) {
+  if (note.classes == 0)
+    return "regression" + (note.target.empty() ? "" : ", " + printable(note.target));
+  std::string text = fmt::format("classification, {} classes", note.classes);
+  for (std::size_t i = 0; i < std::min(note.class_names.size(), most_names); ++i)
+    text += (i == 0 ? ": " : ", ") + printable(note.class_names[i]);
+  return note.class_names.size() > most_names ? text + ", ..." : text;
+}
+
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("{}", fmt::join(shape, "x"));
 }
@@ -101,6 +112,8 @@ Metadata to_metadata(const ModelMetadata& note) {
   if (!note.layers.empty()) metadata[layers_key] = note.layers;
   if (!note.loss.empty()) metadata[loss_key] = note.loss;
   if (!note.features.empty()) metadata[features_key] = list_of(note.features);
+  if (note.loss == "huber") metadata[huber_delta_key] = fmt::format("{}", note.huber_delta);
+  if (!note.target.empty()) metadata[target_key] = note.target;
   if (!note.class_names.empty()) metadata[class_names_key] = list_of(note.class_names);
   return metadata;
 }
@@ -117,6 +130,13 @@ std::optional<ModelMetadata> model_note(const Metadata& metadata, std::string_vi
   }
   note.features = entries.names(features_key);
   note.class_names = entries.names(class_names_key);
+  if (!note.class_names.empty() && std::cmp_not_equal(note.class_names.size(), note.classes))
+    entries.refuse(class_names_key);
+  note.target = entries.text(target_key);
+  if (metadata.contains(huber_delta_key)) {
+    note.huber_delta = entries.numbers<double>(huber_delta_key).front();
+    if (note.huber_delta <= 0) entries.refuse(huber_delta_key);
+  }
   note.normalization = {entries.numbers(mean_key), entries.numbers(stddev_key)};
   if (metadata.contains(origins_key)) {
     note.normalization.origins = entries.numbers<double>(origins_key);

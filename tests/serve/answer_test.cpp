@@ -49,3 +49,14 @@ TEST_CASE("regressions answer values, binary tasks probabilities, both without l
   const std::string raw = raw_answer(outputs, 2, Output::probabilities, fast::nn::Loss::huber);
   CHECK(raw == std::string(reinterpret_cast<const char*>(outputs.data()), 16));
 }
+
+TEST_CASE("a class with a name is answered by its name and its number") {
+  const std::vector<float> logits{0, 7, 9, 1}, more{0, 0, 5};
+  const std::vector<std::string> names{"no", "a \"yes\""};
+  CHECK(json_answer(logits, 2, Output::logits, "v", fast::nn::Loss::cross_entropy, names) ==
+        "{\"predictions\":[{\"label\":\"a \\\"yes\\\"\",\"class\":1,\"logits\":[0,7]},"
+        "{\"label\":\"no\",\"class\":0,\"logits\":[9,1]}],\"model_version\":\"v\"}\n");
+  CHECK(json_answer(more, 3, Output::logits, "v", fast::nn::Loss::cross_entropy, names) ==
+        "{\"predictions\":[{\"label\":2,\"class\":2,\"logits\":[0,0,5]}],\"model_version\":\"v\"}"
+        "\n");
+}

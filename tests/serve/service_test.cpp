@@ -169,3 +169,18 @@ TEST_CASE("names of models are parts of paths, and there is one of each") {
   for (const char* name : {"", "a/b", "a:b", "a b"})
     CHECK_THROWS_AS(served.service.add(name, {}), Error);
 }
+
+TEST_CASE("names of classes and features are described, and make another version") {
+  nn::Network<float> network(four_to_three, 1);
+  const serve::Names names{{"a", "b", "c"}, {"w", "x", "y", "z"}, "kind"};
+  const auto named = std::make_shared<serve::ModelVersion>(
+      four_to_three, nn::Shape{4}, all_tensors(network), serve::Normalizing(), "test",
+      nn::Loss::cross_entropy, names);
+  CHECK(named->hash() != version_of(four_to_three, 1)->hash());
+  Served served;
+  served.service.find("m")->install(named);
+  const auto model = nlohmann::json::parse(served.get("/v1/models/m").body);
+  CHECK(model.at("class_names") == names.classes);
+  CHECK(model.at("features") == names.features);
+  CHECK(model.at("target") == "kind");
+}

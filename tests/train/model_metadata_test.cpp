@@ -69,3 +69,28 @@ TEST_CASE("shapes are texts") {
   CHECK(shape_of("64x784") == std::vector<std::int64_t>{64, 784});
   CHECK(shape_of("7") == std::vector<std::int64_t>{7});
 }
+
+TEST_CASE("a note has names of features, classes and target, and the bound of huber") {
+  ModelMetadata note{"mlp", "", {2}, 2, {}};
+  note.features = {"age", "a \"b\", c"};
+  note.class_names = {"reject", "accept"};
+  note.target = "kind";
+  const auto read = train::model_note(to_metadata(note), "m");
+  REQUIRE(read);
+  CHECK(read->features == note.features);
+  CHECK(read->class_names == note.class_names);
+  CHECK(read->target == "kind");
+  CHECK(train::task_text(*read) == "classification, 2 classes: reject, accept");
+  CHECK(to_metadata(note).count("fast.huber_delta") == 0);
+  note.class_names.emplace_back("a third");
+  CHECK_THROWS_WITH(train::model_note(to_metadata(note), "m"), ContainsSubstring("class_names"));
+
+  ModelMetadata numbers{"mlp", "", {2}, 0, {}};
+  numbers.target = "price";
+  numbers.loss = "huber";
+  numbers.huber_delta = 1.0 / 3;
+  CHECK(train::model_note(to_metadata(numbers), "m")->huber_delta == 1.0 / 3);
+  CHECK(train::task_text(numbers) == "regression, price");
+  numbers.huber_delta = 0;
+  CHECK_THROWS_WITH(train::model_note(to_metadata(numbers), "m"), ContainsSubstring("huber_delta"));
+}

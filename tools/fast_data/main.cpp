@@ -149,7 +149,7 @@ void convert(const Conversion& conversion, const data::LoadOptions& reading) {
                 source->why_left_out());
     const auto files = data::write_packed(
         conversion.shuffle ? fast_data::shuffled(*part, *conversion.shuffle) : *part, conversion.to,
-        name, shard_bytes, left_out);
+        name, shard_bytes, left_out, {splits.features, splits.class_names, splits.target});
     if (faults > most_faults_shown)
       fast::say("fast-data: left out: {} more\n", faults - most_faults_shown);
     fmt::print("{}: {} in {}\n", name, form_of(data::open_packed(files)), shards_of(files.size()));

@@ -25,8 +25,6 @@ std::vector<float> softmax(std::span<const float> logits, std::size_t classes) {
   return all;
 }
 
-namespace {
-
 std::vector<float> answered(std::span<const float> outputs, std::size_t classes, Output output,
                             nn::Loss loss) {
   if (name_of(output, loss) != "probabilities") return {outputs.begin(), outputs.end()};
@@ -34,6 +32,15 @@ std::vector<float> answered(std::span<const float> outputs, std::size_t classes,
   std::vector<float> all;
   for (const double x : outputs) all.push_back(static_cast<float>(1 / (1 + std::exp(-x))));
   return all;
+}
+
+namespace {
+
+/// The name of a class, as JSON; its number if it has none.
+std::string label_of(std::size_t number, const std::vector<std::string>& names) {
+  if (number >= names.size()) return std::to_string(number);
+  return nlohmann::json(names[number])
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -44,7 +51,8 @@ std::string_view name_of(Output output, nn::Loss loss) {
 }
 
 std::string json_answer(std::span<const float> logits, std::size_t classes, Output output,
-                        std::string_view version, nn::Loss loss) {
+                        std::string_view version, nn::Loss loss,
+                        const std::vector<std::string>& class_names) {
   const std::vector<float> values = answered(logits, classes, output, loss);
   fmt::memory_buffer text;
   const auto out = std::back_inserter(text);
@@ -53,7 +61,8 @@ std::string json_answer(std::span<const float> logits, std::size_t classes, Outp
     fmt::format_to(out, "{}{{", row == 0 ? "" : ",");
     if (loss == nn::Loss::cross_entropy) {
       const auto own = logits.subspan(row, classes);
-      fmt::format_to(out, R"("label":{},)", std::ranges::max_element(own) - own.begin());
+      const auto best = static_cast<std::size_t>(std::ranges::max_element(own) - own.begin());
+      fmt::format_to(out, R"("label":{},"class":{},)", label_of(best, class_names), best);
     }
     fmt::format_to(out, R"("{}":[)", name_of(output, loss));
     for (std::size_t i = 0; i < classes; ++i) {

@@ -109,8 +109,8 @@ std::shared_ptr<const ModelVersion> ModelSource::version_of(const std::vector<Te
   const nn::ModelSpec spec = spec_of(note, assumed_.model, tensors, source);
   return std::make_shared<ModelVersion>(
       spec, note ? note->input : spec.input, tensors,
-      note ? Normalizing(note->normalization) : assumed_.normalizing, source,
-      loss_of(note, source));
+      note ? Normalizing(note->normalization) : assumed_.normalizing, source, loss_of(note, source),
+      note ? Names{note->class_names, note->features, note->target} : Names{});
 }
 
 namespace {

@@ -86,12 +86,13 @@ class ModelVersion::Lease {
 
 ModelVersion::ModelVersion(const nn::ModelSpec& spec, nn::Shape sample,
                            const std::vector<TensorView>& tensors, Normalizing normalizing,
-                           std::string source, nn::Loss loss)
+                           std::string source, nn::Loss loss, Names names)
     : spec_(spec),
       sample_(std::move(sample)),
       normalizing_(std::move(normalizing)),
       source_(std::move(source)),
-      loss_(loss) {
+      loss_(loss),
+      names_(std::move(names)) {
   const nn::Shape output = nn::shapes(spec_).back();
   require(output.size() == 1, ErrorKind::data,
           "{}: the model {} has the outputs {}, for each step; only models with one vector of "
@@ -136,6 +137,7 @@ std::string ModelVersion::hash_of(const std::vector<TensorView>& tensors) const 
     add(fmt::format("{}/{}", fmt::join(normalizing_->mean, ","),
                     fmt::join(normalizing_->stddev, ",")));
   }
+  for (const std::string& name : names_.classes) add(name + ';');
   return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
 }
 

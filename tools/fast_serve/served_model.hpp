@@ -23,6 +23,12 @@ namespace fast::serve {
 /// What training applied to the values of samples; nothing: they are taken as they are.
 using Normalizing = std::optional<data::Normalization>;
 
+/// Of a table's columns and of classes; empty where they have none.
+struct Names {
+  std::vector<std::string> classes = {}, features = {};
+  std::string target = {};
+};
+
 /// Does not change. Several threads may compute with it.
 class ModelVersion {
  public:
@@ -32,11 +38,12 @@ class ModelVersion {
   /// finite, and for a model with outputs for each step; Error(argument) when the normalization
   /// does not fit.
   ModelVersion(const nn::ModelSpec& spec, nn::Shape sample, const std::vector<TensorView>& tensors,
-               Normalizing normalizing, std::string source,
-               nn::Loss loss = nn::Loss::cross_entropy);
+               Normalizing normalizing, std::string source, nn::Loss loss = nn::Loss::cross_entropy,
+               Names names = {});
   ~ModelVersion();
 
-  /// XXH3 of names, shapes and values of the tensors, and of the normalization: 16 digits. Models
+  /// XXH3 of names, shapes and values of the tensors, of the normalization and of the names of
+  /// classes: 16 digits. Models
   /// of the same hash give the same answers.
   const std::string& hash() const { return hash_; }
   const std::string& source() const { return source_; }  ///< the path
@@ -46,6 +53,7 @@ class ModelVersion {
   std::size_t classes() const { return classes_; }  ///< outputs of a sample
   const Normalizing& normalizing() const { return normalizing_; }
   nn::Loss loss() const { return loss_; }  ///< it says what the outputs mean
+  const Names& names() const { return names_; }
 
   /// The values as the network takes them: data::Dataset::gather() computes them as in training.
   /// Tokens stay the numbers that they are. Throws Refusal(400) for tokens that the model does not
@@ -66,6 +74,7 @@ class ModelVersion {
   Normalizing normalizing_;
   std::string source_, hash_;
   nn::Loss loss_;
+  Names names_;
   std::size_t sample_values_ = 0, classes_ = 0;
   std::unique_ptr<nn::Network<float>> first_;  ///< has the parameters
   mutable std::mutex mutex_;

@@ -120,6 +120,10 @@ Json described(const ServedModel& model) {
   json["input"] = version.sample();
   json["loss"] = nn::name(version.loss());
   json[version.loss() == nn::Loss::cross_entropy ? "classes" : "outputs"] = version.classes();
+  const Names& names = version.names();
+  if (!names.classes.empty()) json["class_names"] = names.classes;
+  if (!names.features.empty()) json["features"] = names.features;
+  if (!names.target.empty()) json["target"] = names.target;
   if (const Normalizing& own = version.normalizing()) {
     json["normalization"] = {{"mean", own->mean}, {"stddev", own->stddev}};
   }
@@ -314,7 +318,8 @@ Reply Service::finish(Prediction prediction) {
   Reply reply;
   name_version(reply, model.name(), *version);
   if (!is_raw) {
-    reply.body = json_answer(logits, classes, output, version->hash(), version->loss());
+    reply.body = json_answer(logits, classes, output, version->hash(), version->loss(),
+                             version->names().classes);
     return reply;
   }
   reply.content_type = raw_type;

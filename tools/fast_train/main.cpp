@@ -248,6 +248,7 @@ int train_worker(const Group& group, const Options& o, const data::Splits& data,
   backends::OnDevice replica;
   train::TrainerOptions trainer = fast_train::trainer_options(o);
   trainer.names.loss = nn::name(spec.loss.kind);
+  trainer.names.huber_delta = spec.loss.delta;
   trainer.worker.must_agree += agreement(data);
   trainer.checkpoints.stop_requested = [] { return stop_asked.load(); };
   trainer.leave_requested = mpi::asked_to_leave;

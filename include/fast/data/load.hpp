@@ -44,6 +44,7 @@ struct Splits {
   Normalization normalization;
   std::vector<std::string> features = {};  ///< names of a table's columns, in the order of values
   std::vector<std::string> class_names = {};  ///< by label, where the data has names
+  std::string target = {};                    ///< the name of a table's column that is predicted
   /// What was found and not used, or how a shape was read: one sentence each, for people.
   std::vector<std::string> notes = {};
 };

@@ -37,6 +37,12 @@ bool is_pattern(std::string_view path);
 //   24 bytes    u64 length of the description, u64 XXH3 of it, "FASTEND1"
 inline constexpr char packed_ending[] = ".packed";
 
+/// See Splits. Empty where the data has no names.
+struct PackedNames {
+  std::vector<std::string> features = {}, class_names = {};
+  std::string target = {};
+};
+
 /// What a shard's description says.
 struct PackedInfo {
   std::string name;
@@ -50,6 +56,7 @@ struct PackedInfo {
   /// The sum and the sum of squares of each channel, over all of its values (bytes divided by 255),
   /// less its origin. Descriptions without origins mean 0.
   std::vector<double> origins, sums, squares;
+  PackedNames names = {};
 };
 
 /// Reads the end of a shard. Throws Error(data), naming the file, when it is truncated, damaged, of
@@ -63,7 +70,8 @@ PackedInfo read_packed_info(const std::filesystem::path& file);
 /// `shard_bytes` of 0.
 std::vector<std::filesystem::path> write_packed(
     const Dataset& samples, const std::filesystem::path& directory, const std::string& split,
-    std::size_t shard_bytes, const std::function<void(const std::string& why)>& left_out);
+    std::size_t shard_bytes, const std::function<void(const std::string& why)>& left_out,
+    PackedNames names = {});
 
 /// The shards of one set, mapped into memory. A sample whose sum differs is damaged. Throws
 /// Error(data), naming the file, for shards that differ in form and for a set that lacks one.

@@ -20,9 +20,11 @@ namespace fast::train {
 /// | fast.input | 1x28x28 | the shape of a sample |
 /// | fast.layers | layers = [...] | the text of the model's file; missing for other models |
 /// | fast.loss | mse | what it learned; missing: cross_entropy |
+/// | fast.huber_delta | 0.5 | see nn::LossSpec; missing for other losses than huber |
 /// | fast.classes | 10 | the number of labels; 0 for float targets |
 /// | fast.features | ["age","height"] | a JSON list; missing where the values have no names |
 /// | fast.class_names | ["cat","dog"] | by label; missing where the classes have no names |
+/// | fast.target | price | what is predicted, by its name; missing where it has none |
 /// | fast.mean, fast.stddev | 0.286 | of each channel, or of all; separated by commas |
 /// | fast.origins | 1.7e9,0 | data::Normalization::origins; missing where nothing is subtracted |
 struct ModelMetadata {
@@ -35,7 +37,13 @@ struct ModelMetadata {
   std::string loss{};
   std::vector<std::string> features{};     ///< names of the values, in their order
   std::vector<std::string> class_names{};  ///< by label
+  std::string target{};
+  double huber_delta = 1;
 };
+
+/// "classification, 3 classes: cat, dog, horse" or "regression, price", for people. Ten names at
+/// most are listed.
+std::string task_text(const ModelMetadata& note);
 
 /// "1x28x28"
 std::string shape_text(const std::vector<std::int64_t>& shape);

@@ -108,6 +108,7 @@ enum class ProgressStyle { automatic, bar, lines, none };
 struct RunNames {
   std::string data, model, optimizer;
   std::string layers{}, loss{};  ///< the text of a model's file; the loss by its name
+  double huber_delta = 1;        ///< of the loss huber
 };
 
 struct TrainerOptions {

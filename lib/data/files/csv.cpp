@@ -168,6 +168,7 @@ Splits parse_csv(std::string_view text, const std::string& path, const LoadOptio
   splits.normalization = splits.train.measure();
   splits.normalization.origins = origins;
   splits.features = table.features();
+  splits.target = options.target;
   if (classes) splits.class_names = classes->names;
   for (const std::string& column : table.unused())
     splits.notes.push_back("column not used: " + column);

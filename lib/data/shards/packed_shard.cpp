@@ -7,6 +7,7 @@
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/message.hpp"
 
@@ -47,20 +48,24 @@ class Product {
 };
 
 nlohmann::json json_of(const PackedInfo& info) {
-  return {{"version", packed_version},
-          {"name", printable(info.name)},
-          {"sample_shape", info.sample_shape},
-          {"values", info.is_bytes ? "u8" : "f32"},
-          {"targets", info.has_labels ? "labels" : "f32"},
-          {"target_shape", info.target_shape},
-          {"classes", info.classes},
-          {"samples", info.samples},
-          {"shard", info.index},
-          {"shards", info.shards},
-          {"set", info.set},
-          {"origins", info.origins},
-          {"sums", info.sums},
-          {"squares", info.squares}};
+  nlohmann::json json{{"version", packed_version},
+                      {"name", printable(info.name)},
+                      {"sample_shape", info.sample_shape},
+                      {"values", info.is_bytes ? "u8" : "f32"},
+                      {"targets", info.has_labels ? "labels" : "f32"},
+                      {"target_shape", info.target_shape},
+                      {"classes", info.classes},
+                      {"samples", info.samples},
+                      {"shard", info.index},
+                      {"shards", info.shards},
+                      {"set", info.set},
+                      {"origins", info.origins},
+                      {"sums", info.sums},
+                      {"squares", info.squares}};
+  if (!info.names.features.empty()) json["features"] = info.names.features;
+  if (!info.names.class_names.empty()) json["class_names"] = info.names.class_names;
+  if (!info.names.target.empty()) json["target"] = info.names.target;
+  return json;
 }
 
 PackedInfo info_of(const nlohmann::json& json) {
@@ -78,6 +83,9 @@ PackedInfo info_of(const nlohmann::json& json) {
   info.sums = json.at("sums").get<std::vector<double>>();
   info.squares = json.at("squares").get<std::vector<double>>();
   info.origins = json.value("origins", std::vector<double>(info.sums.size()));
+  info.names = {json.value("features", std::vector<std::string>()),
+                json.value("class_names", std::vector<std::string>()),
+                json.value("target", std::string())};
   return info;
 }
 
@@ -150,7 +158,7 @@ std::string packed_head() {
 }
 
 std::string packed_tail(const PackedInfo& info) {
-  std::string text = json_of(info).dump();
+  std::string text = json_of(info).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   const std::uint64_t words[] = {text.size(), hash_of(text)};
   text.append(reinterpret_cast<const char*>(words), sizeof words);
   return text.append(tail_magic);
@@ -165,7 +173,9 @@ PackedInfo parse_packed(std::span<const std::byte> shard, const std::string& pat
       info.sample_shape.empty() ? 1 : static_cast<std::size_t>(info.sample_shape.front());
   require(offsets.description + text.size() + tail_bytes == shard.size() &&
               info.sums.size() == channels && info.squares.size() == channels &&
-              info.origins.size() == channels && info.index < info.shards && info.classes >= 0,
+              info.origins.size() == channels && info.index < info.shards && info.classes >= 0 &&
+              (info.names.class_names.empty() ||
+               std::cmp_equal(info.names.class_names.size(), info.classes)),
           ErrorKind::data,
           "packed: {}: {} bytes do not fit its description ({} samples of {} bytes); copy the file "
           "again",

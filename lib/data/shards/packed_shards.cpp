@@ -228,7 +228,8 @@ std::span<const std::byte> learned_by(const Dataset& samples, std::size_t index)
 
 std::vector<std::filesystem::path> write_packed(
     const Dataset& samples, const std::filesystem::path& directory, const std::string& split,
-    std::size_t shard_bytes, const std::function<void(const std::string& why)>& left_out) {
+    std::size_t shard_bytes, const std::function<void(const std::string& why)>& left_out,
+    PackedNames names) {
   require(samples.size() > 0 && shard_bytes > 0, ErrorKind::argument,
           "packed: {} samples in shards of {} bytes; at least one of each is required",
           samples.size(), shard_bytes);
@@ -236,6 +237,7 @@ std::vector<std::filesystem::path> write_packed(
   const std::size_t each = std::max<std::size_t>(1, shard_bytes / values.size());
   const std::size_t shards = (samples.size() + each - 1) / each;
   PackedInfo info = form_of(samples, shards);
+  info.names = std::move(names);
   std::vector<std::filesystem::path> files;
   for (; info.index < shards; ++info.index) {
     files.push_back(directory /

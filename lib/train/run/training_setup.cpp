@@ -84,11 +84,11 @@ void check_arena(const TrainerOptions& options, Backend& backend) {
 
 RunData divide(const data::Splits& data, const TrainerOptions& options) {
   if (options.validation == 0)
-    return {data.train, data.train.slice(0, 0), data.test,       data.normalization,
-            data.notes, data.features,          data.class_names};
+    return {data.train, data.train.slice(0, 0), data.test,        data.normalization,
+            data.notes, data.features,          data.class_names, data.target};
   const data::HeldOut parts = data::hold_out(data.train, options.validation, options.seed);
-  return {parts.rest, parts.held_out, data.test,       data.normalization,
-          data.notes, data.features,  data.class_names};
+  return {parts.rest, parts.held_out, data.test,        data.normalization,
+          data.notes, data.features,  data.class_names, data.target};
 }
 
 /// Shards are skewed by the one label of a sample.
@@ -308,9 +308,12 @@ void grow(RunPlan& plan) {
 
 ModelMetadata note_of(const RunPlan& plan) {
   const data::Dataset& samples = plan.data.train;
-  return {plan.options.names.model, plan.options.names.data, samples.sample_shape(),
-          samples.classes(),        plan.data.normalization, plan.options.names.layers,
-          plan.options.names.loss,  plan.data.features,      plan.data.class_names};
+  return {plan.options.names.model,      plan.options.names.data,
+          samples.sample_shape(),        samples.classes(),
+          plan.data.normalization,       plan.options.names.layers,
+          plan.options.names.loss,       plan.data.features,
+          plan.data.class_names,         plan.data.target,
+          plan.options.names.huber_delta};
 }
 
 std::string validation_text(const RunPlan& plan) {

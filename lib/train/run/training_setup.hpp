@@ -21,6 +21,7 @@ struct RunData {
   data::Dataset train, validation, test;
   data::Normalization normalization;
   std::vector<std::string> notes, features, class_names;  ///< see data::Splits
+  std::string target;
 };
 
 struct RunPlan {

@@ -302,3 +302,19 @@ TEST_CASE("a directory of shards is a data set, with its moments") {
   options.test_data = (directory / "val-{00000..00000}-of-00001.packed").string();
   CHECK(data::load((directory / "train-*.packed").string(), options).test.size() == 20);
 }
+
+TEST_CASE("shards keep the names of features, classes and target") {
+  const TemporaryDirectory directory;
+  const data::PackedNames names{{"x", "y"}, {"a", "b", "c", "d", "e"}, "kind"};
+  for (const char* split : {"train", "test"})
+    data::write_packed(drawn_images(20), directory.path(), split, 100, refuse_faults, names);
+  const data::Splits splits = data::load(directory.path().string());
+  CHECK(splits.features == names.features);
+  CHECK(splits.class_names == names.class_names);
+  CHECK(splits.target == "kind");
+  const TemporaryDirectory bad;
+  const auto files = data::write_packed(drawn_images(20), bad.path(), "train", 100, refuse_faults,
+                                        {{}, {"a"}, ""});
+  CHECK_THROWS_WITH(data::read_packed_info(files.front()),
+                    ContainsSubstring("do not fit its description"));
+}
