@@ -4,7 +4,10 @@
 #include <fast/nn/model_spec.hpp>
 #include <fast/nn/onnx.hpp>
 
+#include <filesystem>
+
 #include "core/message.hpp"
+#include "train/checkpoint/run_directories.hpp"
 
 namespace fast::serve {
 namespace {
@@ -26,7 +29,43 @@ nn::ModelSpec spec_named(const std::string& name, const Note& note, std::int64_t
   return name.empty() ? nn::recognize(tensors) : nn::model_by_name(name, outputs, sample);
 }
 
+bool is_folder(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
 }  // namespace
+
+std::string source_in(const std::string& path) {
+  const std::filesystem::path model = std::filesystem::path(path) / train::mean_model_name;
+  const std::filesystem::path checkpoints = std::filesystem::path(path) / "checkpoints";
+  std::error_code ignored;
+  if (!is_folder(path)) return path;
+  if (std::filesystem::exists(model, ignored)) return model.string();
+  return is_folder(checkpoints) ? checkpoints.string() : path;
+}
+
+Note note_of(const Weights& weights) { return train::model_note(weights.metadata, weights.source); }
+
+/// Its place in the run is no part of the model.
+Weights read_weights(const std::string& path, const LogSink& log) {
+  Weights weights{source_in(path)};
+  if (!is_folder(weights.source)) {
+    weights.file.emplace(weights.source);
+    weights.tensors = weights.file->views();
+    weights.metadata = weights.file->metadata();
+    return weights;
+  }
+  const train::Manifest manifest = train::find_checkpoint(weights.source);
+  std::vector<int> workers;
+  for (int worker = 0; worker < manifest.workers; ++worker) workers.push_back(worker);
+  weights.mean = train::average_shards(manifest, workers, train::model_prefix, log);
+  weights.tensors = weights.mean.views;
+  weights.metadata = metadata_of(manifest);
+  const Note note = note_of(weights);
+  weights.metadata = note ? to_metadata(*note) : train::Metadata();
+  return weights;
+}
 
 train::Metadata metadata_of(const train::Manifest& manifest) {
   for (const train::WorkerFile& shard : manifest.shards) {

@@ -1,6 +1,7 @@
-// The model that saved weights belong to, as their note says.
+// Saved weights, and the model that they belong to, as their note says.
 #pragma once
 
+#include <fast/core/observer.hpp>
 #include <fast/nn/loss.hpp>
 #include <fast/nn/model_spec.hpp>
 #include <fast/train/model_metadata.hpp>
@@ -18,6 +19,24 @@ using Note = std::optional<train::ModelMetadata>;
 
 /// Of the first worker's file that can be read; the notes of all files agree.
 train::Metadata metadata_of(const train::Manifest& manifest);
+
+/// A run's directory stands for its mean model or, without one, for its newest checkpoint.
+std::string source_in(const std::string& path);
+
+/// Of a file, or the mean of a checkpoint's workers.
+struct Weights {
+  std::string source;
+  std::optional<train::Safetensors> file{};
+  train::OwnedTensors mean{};
+  std::vector<TensorView> tensors{};  ///< valid as long as this object, and where it is moved to
+  train::Metadata metadata{};         ///< of a checkpoint: the note alone
+};
+
+/// Of a file, a run's directory, or a checkpoint, whose files that cannot be read are logged.
+/// Throws Error(data), with the file and what is wrong.
+Weights read_weights(const std::string& path, const LogSink& log);
+
+Note note_of(const Weights& weights);
 
 /// Throws Error(data), which begins with `source`, for an unknown loss.
 nn::Loss loss_of(const Note& note, const std::string& source);

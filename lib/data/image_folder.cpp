@@ -8,6 +8,7 @@
 #include "core/message.hpp"
 #include "data/files/contents.hpp"
 #include "data/files/image.hpp"
+#include "data/files/split.hpp"
 
 namespace fast::data {
 namespace {
@@ -57,11 +58,14 @@ std::vector<fs::path> images_of(const fs::path& folder) {
 }
 
 /// The first of every class, then the second of every class that has one, and so on.
-std::vector<File> in_turn(const fs::path& directory, const std::vector<std::string>& classes) {
+std::vector<File> in_turn(const fs::path& directory, const std::vector<std::string>& classes,
+                          bool may_lack) {
   std::vector<std::vector<fs::path>> images;
   std::size_t most = 0;
   for (const std::string& name : classes) {
-    images.push_back(images_of(directory / name));
+    std::error_code ignored;
+    const bool lacks = may_lack && !fs::exists(directory / name, ignored);
+    images.push_back(lacks ? std::vector<fs::path>() : images_of(directory / name));
     most = std::max(most, images.back().size());
   }
   std::vector<File> files;
@@ -75,10 +79,10 @@ std::vector<File> in_turn(const fs::path& directory, const std::vector<std::stri
 
 /// The first `limit` files, if that is not 0.
 std::vector<File> files_of(const fs::path& directory, const std::vector<std::string>& classes,
-                           std::size_t limit) {
+                           std::size_t limit, bool may_lack = false) {
   require(!classes.empty(), ErrorKind::data, "image folder: {} has no folders, one a class",
           directory.string());
-  std::vector<File> files = in_turn(directory, classes);
+  std::vector<File> files = in_turn(directory, classes, may_lack);
   if (limit > 0) files.resize(std::min(limit, files.size()));
   return files;
 }
@@ -97,6 +101,7 @@ class FolderSource final : public SampleSource {
   }
   std::vector<std::int64_t> shape() const { return {3, rows_, columns_}; }
   bool is_bytes() const override { return true; }
+  std::string name_of(std::size_t sample) const override { return files_[sample].path.string(); }
   std::vector<std::size_t> shards() const override {
     return std::vector<std::size_t>(files_.size(), 1);
   }
@@ -199,14 +204,23 @@ Dataset read_image_folder(const fs::path& directory, const std::vector<std::stri
 }
 
 Dataset open_image_folder(const fs::path& directory, const std::vector<std::string>& classes,
-                          std::size_t limit, std::optional<ImageSize> resize) {
-  std::vector<File> files = files_of(directory, classes, limit);
+                          std::size_t limit, std::optional<ImageSize> resize, bool may_lack) {
+  std::vector<File> files = files_of(directory, classes, limit, may_lack);
   std::vector<std::int32_t> labels;
   for (const File& file : files) labels.push_back(file.label);
   auto source = std::make_shared<FolderSource>(std::move(files), resize);
   const std::vector<std::int64_t> shape = source->shape();
   return {directory.filename().string(), shape, std::move(source),
           Targets{std::move(labels), {}, static_cast<int>(classes.size())}};
+}
+
+Dataset open_images(const fs::path& directory, std::optional<ImageSize> resize) {
+  std::vector<File> files;
+  for (fs::path& path : images_of(directory)) files.push_back({std::move(path), 0});
+  const std::size_t count = files.size();
+  auto source = std::make_shared<FolderSource>(std::move(files), resize);
+  const std::vector<std::int64_t> shape = source->shape();
+  return {directory.filename().string(), shape, std::move(source), no_targets(count)};
 }
 
 }  // namespace fast::data

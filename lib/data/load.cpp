@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "core/contains.hpp"
 #include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/text.hpp"
@@ -50,7 +51,8 @@ void refuse_others(const LoadOptions& options, const FormatOptions& has, const s
   };
   refuse(!has.target && !options.target.empty(), "--target");
   refuse(!has.features && !options.features.empty(), "--features");
-  refuse(!has.classes && options.classes > 0, "--classes");
+  const bool trains = options.purpose == Purpose::training;  // else they are the model's
+  refuse(!has.classes && options.classes > 0 && trains, "--classes");
   refuse(!has.test_data && !options.test_data.empty(), "--test-data");
   refuse((!has.test_share || !options.test_data.empty()) && options.test_share, "--test-share");
   refuse(!has.stream && options.stream, "--stream");
@@ -171,24 +173,62 @@ bool has_image_folders(const fs::path& directory, const LoadOptions& options) {
   return named || present(directory / "train") || present(directory / "training");
 }
 
+/// Each class has a folder, or fewer have. No other folder is there.
+void check_folders(const fs::path& directory, const std::vector<std::string>& classes,
+                   std::string_view whose) {
+  for (const std::string& name : class_folders(directory)) {
+    require(contains(classes, name), ErrorKind::data,
+            "data: {} has a folder \"{}\", which is not among the {} classes of {}",
+            directory.string(), printable(name), classes.size(), whose);
+  }
+}
+
+/// Of a split, or of a folder without splits.
+Dataset images_in(const fs::path& directory, const std::vector<std::string>& classes,
+                  const LoadOptions& options) {
+  if (options.purpose == Purpose::prediction) return open_images(directory, options.resize);
+  const bool trains = options.purpose == Purpose::training;
+  if (trains && !options.stream)
+    return read_image_folder(directory, classes, options.limit, options.resize);
+  if (!trains) check_folders(directory, classes, "the model");
+  return open_image_folder(directory, classes, options.limit, options.resize, !trains);
+}
+
+void note_unread(const fs::path& directory, Splits& splits) {
+  if (const std::string unread = unread_images(directory); !unread.empty())
+    splits.notes.push_back("images not read: " + unread);
+}
+
 Splits load_images(const fs::path& directory, const LoadOptions& options) {
   const SplitNames names = choose_splits(folders_in(directory), options, directory);
-  const std::vector<std::string> classes = class_folders(directory / names.train);
-  for (const std::string& name : class_folders(directory / names.test)) {
-    require(std::binary_search(classes.begin(), classes.end(), name), ErrorKind::data,
-            "data: {} has a class \"{}\" in {} that {} lacks; classes must be the same",
-            directory.string(), name, names.test, names.train);
+  std::vector<std::string> classes = options.class_names;
+  if (options.purpose == Purpose::training || classes.empty()) {
+    classes = class_folders(directory / names.train);
+    check_folders(directory / names.test, classes, "the split " + names.train);
   }
-  const auto read = options.stream ? open_image_folder : read_image_folder;
-  Splits splits{read(directory / names.train, classes, options.limit, options.resize),
-                read(directory / names.test, classes, options.limit, options.resize),
+  Splits splits{images_in(directory / names.train, classes, options),
+                images_in(directory / names.test, classes, options),
                 {}};
-  splits.class_names = classes;
-  for (const std::string& split : {names.train, names.test}) {
-    if (const std::string unread = unread_images(directory / split); !unread.empty())
-      splits.notes.push_back("images not read: " + unread);
-  }
+  splits.class_names = std::move(classes);
+  for (const std::string& split : {names.train, names.test}) note_unread(directory / split, splits);
   return splits;
+}
+
+/// Without splits, to use a model: a folder a class, or for predictions any.
+Splits load_image_folder(const fs::path& directory, const LoadOptions& options) {
+  std::vector<std::string> classes = options.class_names;
+  if (classes.empty()) classes = class_folders(directory);
+  Splits splits{{}, images_in(directory, classes, options), {}};
+  splits.train = splits.test.slice(0, 0);
+  splits.class_names = std::move(classes);
+  note_unread(directory, splits);
+  return splits;
+}
+
+/// Images without splits: in folders of classes or, for predictions, anywhere.
+bool has_one_folder(const fs::path& directory, const LoadOptions& options) {
+  const std::string found = misplaced_images(directory);
+  return !found.empty() && (options.purpose == Purpose::prediction || present(directory / found));
 }
 
 /// Images without the folders of a split, which other programs have.
@@ -237,6 +277,13 @@ void take_names(const Files& files, Splits& splits) {
 
 Splits load_shards(const Files& train, const Files& test, const LoadOptions& options) {
   Splits splits;
+  if (options.purpose != Purpose::training && (train.empty() || test.empty())) {
+    const Files& only = train.empty() ? test : train;
+    splits.test = open_part(only, options, options.classes);
+    take_names(only, splits);
+    splits.train = splits.test.slice(0, 0);
+    return splits;
+  }
   splits.train = open_part(train, options, options.classes);
   splits.test = open_part(test, options, splits.train.classes(), &splits.train);
   take_names(train, splits);
@@ -262,11 +309,15 @@ Splits load_shards_in(const fs::path& directory, const std::map<std::string, Fil
                       const LoadOptions& options) {
   std::set<std::string> names;
   for (const auto& [name, files] : shards) names.insert(name);
+  if (options.purpose != Purpose::training && names.size() == 1)
+    return load_shards({}, shards.begin()->second, options);
   const SplitNames chosen = choose_splits(names, options, directory);
   return load_shards(shards.at(chosen.train), shards.at(chosen.test), options);
 }
 
 Splits load_pattern(const std::string& pattern, const LoadOptions& options) {
+  if (options.purpose != Purpose::training && options.test_data.empty())
+    return load_shards({}, shard_files(pattern), options);
   require(!options.test_data.empty(), ErrorKind::argument,
           "data: \"{}\" names the shards of the training part; where is the test part? Name its "
           "files (--test-data PATTERN)",
@@ -301,6 +352,8 @@ Splits load_layout(const fs::path& directory, const LoadOptions& options) {
     if (is_cifar100(place)) return load_cifar100(place, options);
   }
   if (has_npy) return read_npy_directory(directory, options);
+  if (options.purpose != Purpose::training && has_one_folder(directory, options))
+    return load_image_folder(directory, options);
   refuse_misplaced_images(directory);
   return {part(directory, "train", options), part(directory, "t10k", options), {}};
 }
@@ -315,7 +368,7 @@ void measure_again(Splits& splits) {
 Splits load_directory(const fs::path& directory, const LoadOptions& options) {
   Splits splits = load_layout(directory, options);
   const bool is_measured = splits.train.is_streamed() && !options.stream;
-  if (!is_measured) measure_again(splits);
+  if (options.purpose == Purpose::training && !is_measured) measure_again(splits);
   return splits;
 }
 
@@ -378,12 +431,12 @@ void check_alike(const Splits& splits, const std::string& from) {
 }
 
 /// What has another size still. Images of folders and tar files have the size already.
-void resize(Splits& splits, ImageSize to) {
+void resize(Splits& splits, ImageSize to, bool trains) {
   Dataset train = resized(splits.train, to), test = resized(splits.test, to);
   const bool changes = train.sample_shape() != splits.train.sample_shape();
   splits.train = std::move(train);
   splits.test = std::move(test);
-  if (changes) measure_again(splits);
+  if (changes && trains) measure_again(splits);
 }
 
 }  // namespace
@@ -409,6 +462,7 @@ std::vector<std::string_view> dataset_names() {
 }
 
 Splits load(const std::string& name_or_path, const LoadOptions& options) {
+  const bool trains = options.purpose == Purpose::training;
   for (const Known& each : known) {
     if (each.name != name_or_path || present(name_or_path)) continue;
     refuse_others(options, {}, name_or_path);
@@ -419,12 +473,12 @@ Splits load(const std::string& name_or_path, const LoadOptions& options) {
     own.classes = each.classes;
     Splits splits = load_layout(directory, own);
     splits.normalization = {{each.mean}, {each.stddev}};
-    if (options.resize) resize(splits, *options.resize);
+    if (options.resize) resize(splits, *options.resize, trains);
     return splits;
   }
   Splits splits = present(name_or_path) ? load_directory(name_or_path, options)
                                         : load_file(name_or_path, options);
-  if (options.resize) resize(splits, *options.resize);
+  if (options.resize) resize(splits, *options.resize, trains);
   check_classes(splits.train, name_or_path);
   check_alike(splits, name_or_path);
   return splits;

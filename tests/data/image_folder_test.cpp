@@ -126,3 +126,36 @@ TEST_CASE("image folders that do not fit are told so, by name") {
   write_png(directory / "test/emu/z.png", 0);
   CHECK_THROWS_WITH(data::load(directory.path().string()), ContainsSubstring("emu"));
 }
+
+TEST_CASE("to use a model, images need no splits, and for predictions no classes") {
+  const TemporaryDirectory directory;
+  write_parts(directory.path());
+  const std::string folder = (directory / "train").string();
+  data::LoadOptions options;
+  options.purpose = data::Purpose::evaluation;
+  options.class_names = {"cat", "cow", "dog"};
+  const data::Splits evaluated = data::load(folder, options);
+  CHECK(evaluated.train.size() == 0);
+  const auto labels = evaluated.test.labels();
+  CHECK(std::vector<int>(labels.begin(), labels.end()) == std::vector{0, 2, 2});
+  CHECK(evaluated.test.classes() == 3);
+  CHECK(data::load(directory.path().string(), options).test.classes() == 3);
+  options.class_names = {"cat", "cow"};
+  for (const std::string& from : {folder, directory.path().string()}) {
+    CHECK_THROWS_WITH(
+        data::load(from, options),
+        ContainsSubstring("a folder \"dog\", which is not among the 2 classes of the model"));
+  }
+
+  write_png(directory / "photos/b.png", 20);
+  write_png(directory / "photos/a.png", 0);
+  const std::string photos = (directory / "photos").string();
+  CHECK_THROWS_WITH(data::load(photos, options), ContainsSubstring("no folder \"train\""));
+  options.purpose = data::Purpose::prediction;
+  const data::Dataset predicted = data::load(photos, options).test;
+  REQUIRE(predicted.size() == 2);
+  CHECK(predicted.source()->name_of(0) == photos + "/a.png");
+  CHECK(sample_of(predicted, 1)[0] == 20);
+  CHECK(data::load(folder, options).test.source()->name_of(2) == folder + "/dog/b.png");
+  CHECK(data::load(directory.path().string(), options).test.size() == 3);
+}

@@ -74,6 +74,8 @@ expect "doubling" fast-sim --exchange d
 expect "halving" fast-sim --exchange h
 expect "a folder" fast-trace merge a
 expect "a file.toml a folder" fast-model info a
+expect "a file.toml a folder" fast-model predict a
+expect "evaluate export" fast-model e
 expect "a file.toml a folder" fast-sites fetch --out a
 expect "--spares --start-deadline" fastrun --s
 expect "--spares" fastrun -n 4 --sp

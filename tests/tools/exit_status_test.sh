@@ -42,6 +42,8 @@ refuses fast-data convert a
 refuses fast-data convert a b --shard-size 8XB
 refuses fast-model
 refuses fast-model export a.safetensors
+refuses fast-model evaluate run
+refuses fast-model predict run --data digits --part all
 refuses fast-trace merge
 refuses fast-report
 refuses fast-sim --rounds x
@@ -59,6 +61,8 @@ printf "a,b\n1,0\n2\n" >torn.csv
 lacks fast-train --exchange local --data torn.csv --target b
 lacks fast-data info torn.csv --target b
 lacks fast-model info nowhere
+lacks fast-model evaluate nowhere --data digits
+lacks fast-model predict nowhere --data digits
 lacks fast-trace merge nowhere
 lacks fast-report nowhere
 lacks fast-serve m=nowhere

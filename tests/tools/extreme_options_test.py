@@ -32,6 +32,7 @@ COMMANDS = {
     "fast-topology": [(["show", "ring", "-n", "4"], ["show"]), (["plan", "-n", "4"], ["plan"])],
     "fast-data": [(["info", "tiny.csv", "--target", "y"], ["info"]),
                   (["convert", "tiny.csv", "made.packed", "--target", "y"], ["convert"])],
+    "fast-model": [(["evaluate", "run", "--data", "tiny.csv"], ["evaluate"])],
     "fastrun": [(["-n", "2", "true"], [])],
 }
 #: Without these, an option has no effect in the run.

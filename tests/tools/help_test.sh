@@ -61,6 +61,7 @@ closest convert fast-data convret a b
 closest train fast-data publish a nats://127.0.0.1:1/s --part trian
 closest classes fast-data info a --target-type clases
 closest export fast-model exprot
+closest --resize fast-model predict run --data digits --resiez model
 closest summary fast-trace sumary x
 closest --html fast-report --htlm x
 closest --doctor fastrun --doctr

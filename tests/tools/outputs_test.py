@@ -79,6 +79,7 @@ def main():
             "svg": [*topology, "--svg"], "dot": [*topology, "--dot"], "toml": [*topology, "--save"],
             "mtx": [*topology, "--save"], "onnx": [program["fast-model"], "export", model, "--to"],
             "safetensors": [program["fast-model"], "export", model, "--to"],
+            "csv": [program["fast-model"], "predict", model, "--data", "fashion-mnist", "--to"],
             "conf.toml": [program["fast-train"], "--write-config"],
             "html": [program["fast-report"], made, "--overwrite", "--html"],
             "json": [*train[:-3], "--summary-json"],

@@ -160,4 +160,36 @@ CLI::Option* restrict(CLI::Option* option, const std::vector<std::string>& words
   return option->type_name("NAME");
 }
 
+void TableOptions::add_to(Command& command, const std::string& example) {
+  command.begin_group("Reading", example);
+  for (const options::OptionSpec& row : table_.rows()) add(command, row);
+}
+
+void TableOptions::add(Command& command, const options::OptionSpec& row) {
+  const std::string name = "--" + options::dashed(row.name);
+  std::vector<std::string>& texts = texts_.emplace_back();
+  if (row.is_internal) return;
+  if (row.kind == options::Kind::flag) {
+    command.add_flag_callback(
+        name, [&texts] { texts = {"true"}; }, row.help);
+    return;
+  }
+  std::vector<std::string> words = row.names;
+  words.insert(words.end(), row.offers.begin(), row.offers.end());
+  CLI::Option* option = command.add_option(name, texts, full_help(row));
+  option->expected(1)->type_name(placeholder(row))->default_str(default_of(row));
+  offer(option, words);
+}
+
+void TableOptions::take() {
+  auto texts = texts_.begin();
+  while (texts != texts_.end()) {
+    for (const options::OptionSpec& row : table_.rows()) {
+      if (!texts->empty())
+        table_.set(table_.at(row.name), *texts, "--" + options::dashed(row.name));
+      ++texts;
+    }
+  }
+}
+
 }  // namespace tools

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <list>
 #include <map>
 #include <string>
 #include <vector>
@@ -59,5 +60,22 @@ CLI::Option* restrict(CLI::Option* option, const fast::options::Range& range) {
   };
   return option->check(CLI::Validator(why_not, ""));
 }
+
+/// The options of a table on a command line of CLI11.
+class TableOptions {
+ public:
+  explicit TableOptions(fast::options::OptionTable& table) : table_(table) {}
+
+  /// All rows but internal ones, as a group of the command's options.
+  void add_to(Command& command, const std::string& example);
+  /// After parsing. Of the options of several commands, those that were given.
+  void take();
+
+ private:
+  void add(Command& command, const fast::options::OptionSpec& row);
+
+  fast::options::OptionTable& table_;
+  std::list<std::vector<std::string>> texts_;  // places stay
+};
 
 }  // namespace tools

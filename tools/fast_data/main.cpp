@@ -12,7 +12,6 @@
 #include <fast/data/load.hpp>
 #include <fast/data/shards.hpp>
 #include <filesystem>
-#include <list>
 #include <numeric>
 #include <set>
 #include <string>
@@ -26,54 +25,6 @@
 #include "data/options/rows.hpp"
 #include "fast_data/publish.hpp"
 #include "options/option_table.hpp"
-
-namespace fast_data {
-
-using namespace fast::options;
-
-/// The options of a table on a command line of CLI11.
-class TableOptions {
- public:
-  explicit TableOptions(fast::options::OptionTable& table) : table_(table) {}
-
-  /// All rows, as a group of the command's options.
-  void add_to(tools::Command& command, const std::string& example) {
-    command.begin_group("Reading", example);
-    for (const OptionSpec& row : table_.rows()) add(command, row);
-  }
-
-  /// After parsing. Of the options of several commands, those that were given.
-  void take() {
-    auto texts = texts_.begin();
-    while (texts != texts_.end()) {
-      for (const OptionSpec& row : table_.rows()) {
-        if (!texts->empty()) table_.set(table_.at(row.name), *texts, "--" + dashed(row.name));
-        ++texts;
-      }
-    }
-  }
-
- private:
-  void add(tools::Command& command, const fast::options::OptionSpec& row) {
-    const std::string name = "--" + dashed(row.name);
-    std::vector<std::string>& texts = texts_.emplace_back();
-    if (row.kind == Kind::flag) {
-      command.add_flag_callback(
-          name, [&texts] { texts = {"true"}; }, row.help);
-      return;
-    }
-    std::vector<std::string> words = row.names;
-    words.insert(words.end(), row.offers.begin(), row.offers.end());
-    CLI::Option* option = command.add_option(name, texts, tools::full_help(row));
-    option->expected(1)->type_name(tools::placeholder(row))->default_str(tools::default_of(row));
-    tools::offer(option, words);
-  }
-
-  fast::options::OptionTable& table_;
-  std::list<std::vector<std::string>> texts_;  // places stay
-};
-
-}  // namespace fast_data
 
 using namespace fast;
 namespace fs = std::filesystem;
@@ -256,7 +207,7 @@ int run(int argc, char** argv) {
   data::LoadOptions reading;
   options::OptionTable table;
   data::add_rows(table, reading);
-  fast_data::TableOptions options(table);
+  tools::TableOptions options(table);
   tools::Command program(
       "fast-data", "Makes shards or messages of a stream from data sets, and says what files hold.",
       "fast-data convert images packed");

@@ -27,6 +27,8 @@ class SampleSource {
   /// a sample. Throws Error(data), naming file and sample, when the sample is damaged.
   virtual void read(std::size_t sample, std::span<std::byte> into) const = 0;
 
+  /// Where a sample comes from: the path of an image. Empty: nothing names it.
+  virtual std::string name_of(std::size_t /*sample*/) const { return {}; }
   /// Samples of the files that are not among these, because they are not complete.
   virtual std::size_t left_out() const { return 0; }
   /// Why the first of them is not; empty: none was left out.

@@ -66,10 +66,13 @@ Dataset read_image_folder(const std::filesystem::path& directory,
 
 /// The same images, which are decoded when they are needed: one shard. An image that cannot be read
 /// or has another size than the first one that can is a damaged sample. Throws Error(data) when
-/// none of the first 100 can be read.
+/// none of the first 100 can be read. With `may_lack`, classes may have no folder.
 Dataset open_image_folder(const std::filesystem::path& directory,
                           const std::vector<std::string>& classes, std::size_t limit = 0,
-                          std::optional<ImageSize> resize = {});
+                          std::optional<ImageSize> resize = {}, bool may_lack = false);
+
+/// The images in `directory` and its folders by their paths, without targets (Purpose::prediction).
+Dataset open_images(const std::filesystem::path& directory, std::optional<ImageSize> resize = {});
 
 // Reader of tables of comma-separated values (RFC 4180), with the columns' names in the first line.
 

@@ -18,6 +18,12 @@ namespace fast::data {
 /// neither a text nor a whole number from 0 to 999, else classes.
 enum class TargetKind { automatic, classes, numbers };
 
+/// What samples are read for. To use a model, only one part is needed: samples in one piece (a
+/// table, arrays, a pattern of shards, a folder of classes) are all in the test part, in their
+/// order, unless a share or files for tests are named. Images are decoded when they are needed.
+/// Nothing is measured. For predictions, targets may be missing.
+enum class Purpose { training, evaluation, prediction };
+
 struct LoadOptions {
   std::size_t limit = 0;  ///< reads the first `limit` samples of either part; 0: all
   /// The number of classes of tables, arrays, tar shards and IDX files. 0: as many as the data
@@ -35,6 +41,10 @@ struct LoadOptions {
   /// Images of both parts get this size; see Resizer. Images of folders and tar files may then
   /// differ in size. The normalization is then measured.
   std::optional<ImageSize> resize = {};
+  Purpose purpose = Purpose::training;
+  /// Of a model: labels are places in this list, and other names are an error. Empty: the data's.
+  std::vector<std::string> class_names = {};
+  std::vector<double> origins = {};  ///< of a model, unless samples are read for training
 };
 
 struct Splits {

@@ -5,6 +5,7 @@
 #include <fast/data/formats.hpp>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "core/message.hpp"
@@ -94,27 +95,32 @@ std::vector<std::int32_t> numbered_classes(const CsvTable& table, int classes) {
   return labels;
 }
 
-std::vector<std::int32_t> named_classes(const CsvTable& table, const ClassNames& names) {
+/// Of one table, or of the training part's for a test part, or of a model.
+struct Classes {
+  ClassNames names;  ///< empty: classes are numbers
+  int count = 0;
+  const char* whose = "the training part";
+};
+
+std::vector<std::int32_t> named_classes(const CsvTable& table, const Classes& classes) {
+  std::unordered_map<std::string_view, std::int32_t> places;
+  for (std::size_t i = 0; i < classes.names.size(); ++i)
+    places.emplace(classes.names[i], static_cast<std::int32_t>(i));
   std::vector<std::int32_t> labels;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const std::string& text = table.targets()[row];
-    const auto place = std::lower_bound(names.begin(), names.end(), text);
-    if (place == names.end() || *place != text)
-      fail(ErrorKind::data,
-           "csv: {}: class \"{}\" is not among the {} classes of the training part",
-           table.place_of_target(row), printable(text), names.size());
-    labels.push_back(static_cast<std::int32_t>(place - names.begin()));
+    const auto place = places.find(text);
+    if (place == places.end())
+      fail(ErrorKind::data, "csv: {}: class \"{}\" is not among the {} classes of {}",
+           table.place_of_target(row), printable(text), classes.count, classes.whose);
+    labels.push_back(place->second);
   }
   return labels;
 }
 
-/// Of one table, or of the training part's for a test part.
-struct Classes {
-  ClassNames names;  ///< empty: classes are numbers
-  int count = 0;
-};
-
 Classes classes_of(const CsvTable& table, const LoadOptions& options) {
+  if (!options.class_names.empty())
+    return {options.class_names, static_cast<int>(options.class_names.size()), "the model"};
   if (is_numeric(table)) {
     const std::vector<std::int32_t> labels = numbered_classes(table, options.classes);
     const int largest = *std::max_element(labels.begin(), labels.end());
@@ -133,28 +139,38 @@ ChannelForm columns_of(const CsvTable& table) {
   return {table.width(), 1, [&table](std::size_t c) { return table.feature_name(c); }};
 }
 
+/// Those of the model to be used, if they are for as many columns.
+std::vector<double> origins_for(const CsvTable& table, const LoadOptions& options) {
+  if (options.purpose == Purpose::training) return origins_of(table.values(), columns_of(table));
+  return options.origins.size() == table.width() ? options.origins : std::vector<double>();
+}
+
 Dataset dataset_of(const CsvTable& table, const std::optional<Classes>& classes,
                    const std::vector<double>& origins) {
   std::vector<std::int64_t> shape{static_cast<std::int64_t>(table.width())};
   std::vector<float> values = less_origins(table.values(), origins, columns_of(table));
+  if (table.targets().empty()) {
+    return {table.path(), std::move(shape), std::move(values), no_targets(table.rows())};
+  }
   if (!classes) {
     return {table.path(), std::move(shape), std::move(values), Targets{numbers_of(table), {}, 0}};
   }
   std::vector<std::int32_t> labels = classes->names.empty()
                                          ? numbered_classes(table, classes->count)
-                                         : named_classes(table, classes->names);
+                                         : named_classes(table, *classes);
   return {table.path(), std::move(shape), std::move(values), std::move(labels), classes->count};
 }
 
 }  // namespace
 
 Splits parse_csv(std::string_view text, const std::string& path, const LoadOptions& options) {
-  require(!options.target.empty(), ErrorKind::argument,
+  const bool predicts = options.purpose == Purpose::prediction;
+  require(predicts || !options.target.empty(), ErrorKind::argument,
           "csv: {}: which column is to be predicted? Name it (--target NAME)", printable(path));
   const CsvTable table(text, path, {options.target, options.features});
   std::optional<Classes> classes;
-  if (has_classes(table, options.targets)) classes = classes_of(table, options);
-  const std::vector<double> origins = origins_of(table.values(), columns_of(table));
+  if (!predicts && has_classes(table, options.targets)) classes = classes_of(table, options);
+  const std::vector<double> origins = origins_for(table, options);
   const Dataset all = dataset_of(table, classes, origins);
   Splits splits;
   if (options.test_data.empty()) {
@@ -165,7 +181,7 @@ Splits parse_csv(std::string_view text, const std::string& path, const LoadOptio
     splits.train = first_of(all, options.limit);
     splits.test = first_of(dataset_of(test, classes, origins), options.limit);
   }
-  splits.normalization = splits.train.measure();
+  if (options.purpose == Purpose::training) splits.normalization = splits.train.measure();
   splits.normalization.origins = origins;
   splits.features = table.features();
   splits.target = options.target;

@@ -223,7 +223,7 @@ CsvTable::CsvTable(std::string_view text, std::string path, const CsvColumns& co
 }
 
 void CsvTable::find_columns(const CsvColumns& columns, const Fields& first) {
-  target_ = column_of(header_, columns.target, path_);
+  if (!columns.target.empty()) target_ = column_of(header_, columns.target, path_);
   for (const std::string& name : columns.features) {
     features_.push_back(column_of(header_, name, path_));
     require(features_.back() != target_, ErrorKind::argument,
@@ -241,9 +241,9 @@ void CsvTable::find_columns(const CsvColumns& columns, const Fields& first) {
       texts_.emplace_back(c, first[c]);
   }
   require(!features_.empty(), ErrorKind::data,
-          "csv: {}: no other column than \"{}\" has numbers in its first row; features must be "
-          "numbers",
-          printable(path_), printable(columns.target));
+          "csv: {}: no {}column{} has numbers in its first row; features must be numbers",
+          printable(path_), target_ ? "other " : "",
+          target_ ? fmt::format(" than \"{}\"", printable(columns.target)) : "");
   for (const std::size_t c : features_) names_.push_back(header_[c]);
 }
 
@@ -330,7 +330,7 @@ std::string CsvTable::feature_name(std::size_t feature) const {
 void CsvTable::add(const Fields& fields, std::size_t line) {
   for (std::size_t k = 0; k < features_.size(); ++k)
     values_.push_back(feature(fields[features_[k]], line, k));
-  targets_.emplace_back(trimmed(fields[target_]));
+  if (target_) targets_.emplace_back(trimmed(fields[*target_]));
   lines_.push_back(line);
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,11 +45,11 @@ class CsvReader {
 
 /// Which columns of a table are wanted.
 struct CsvColumns {
-  std::string target;
+  std::string target;                 ///< empty: there is none
   std::vector<std::string> features;  ///< empty: all other columns of numbers; see read_csv()
 };
 
-/// Rows of features and one target.
+/// Rows of features and one target, if there is one.
 class CsvTable {
  public:
   /// Throws Error as read_csv() does.
@@ -67,7 +68,7 @@ class CsvTable {
   std::vector<std::string> row_counts() const;
   const std::vector<std::string>& targets() const { return targets_; }  ///< as they are written
   /// "FILE:LINE: column 3 (y)", of the target of a row.
-  std::string place_of_target(std::size_t row) const { return place(lines_[row], target_); }
+  std::string place_of_target(std::size_t row) const { return place(lines_[row], *target_); }
   const std::string& path() const { return path_; }
 
  private:
@@ -83,7 +84,7 @@ class CsvTable {
   std::vector<std::string> header_;
   std::vector<std::string> names_;     ///< of the features
   std::vector<std::size_t> features_;  ///< their columns
-  std::size_t target_ = 0;             ///< its column
+  std::optional<std::size_t> target_;  ///< its column
   /// Columns whose values are missing so far, and the first of these values.
   std::vector<std::pair<std::size_t, std::string>> undecided_;
   /// Columns of other values than numbers, and the first of these values.

@@ -71,6 +71,7 @@ NpySamples npy_samples(NpyArray array, const std::string& name,
   const auto as_stored = [&](std::span<const double> values) -> Dataset::Values {
     const ChannelForm form = channels_of(samples.shape, "numpy: " + name);
     samples.origins = origins ? *origins : origins_of(values, form);
+    if (samples.origins.size() != form.channels) samples.origins.clear();
     return less_origins(values, samples.origins, form);
   };
   const auto take = [&](auto& values) -> Dataset::Values {
@@ -137,10 +138,11 @@ const std::array<ArrayNames, 4>& known_names() {
 }
 
 ArrayNames names_in(const Arrays& arrays, const LoadOptions& options) {
+  const bool predicts = options.purpose == Purpose::prediction;
   ArrayNames chosen;
   if (!options.features.empty() || !options.target.empty()) {
     require(
-        options.features.size() == 1 && !options.target.empty(), ErrorKind::argument,
+        options.features.size() == 1 && (predicts || !options.target.empty()), ErrorKind::argument,
         "numpy: {}: {} names of --features and the --target \"{}\"; name one array with samples "
         "and one with targets",
         arrays.where, options.features.size(), printable(options.target));
@@ -158,6 +160,9 @@ ArrayNames names_in(const Arrays& arrays, const LoadOptions& options) {
     for (std::string* name : {&chosen.x, &chosen.y, &chosen.test_x, &chosen.test_y}) {
       if (const std::string spelled = arrays.spelled(*name); !spelled.empty()) *name = spelled;
     }
+  }
+  for (std::string* targets : {&chosen.y, &chosen.test_y}) {
+    if (predicts && !arrays.has(*targets)) targets->clear();
   }
   for (const std::string& name : {chosen.x, chosen.y, chosen.test_x, chosen.test_y}) {
     const std::vector<std::string_view> known(arrays.names.begin(), arrays.names.end());
@@ -227,6 +232,9 @@ Dataset part_of_arrays(const Arrays& arrays, const std::string& x, const std::st
   const std::string place = fmt::format("{}: {}", arrays.where, y);
   NpySamples samples = npy_samples(arrays.read(x), fmt::format("{}: {}", arrays.where, x), origins);
   origins = std::move(samples.origins);
+  if (y.empty())
+    return {arrays.where, std::move(samples.shape), std::move(samples.values),
+            no_targets(samples.count)};
   const NpyArray targets = arrays.read(y);
   require(!targets.shape.empty() && targets.shape[0] == static_cast<std::int64_t>(samples.count),
           ErrorKind::data,
@@ -247,6 +255,7 @@ Dataset part_of_arrays(const Arrays& arrays, const std::string& x, const std::st
 Splits splits_of(const Arrays& arrays, const LoadOptions& options) {
   const ArrayNames names = names_in(arrays, options);
   Reading reading{options.targets, options.classes};
+  if (options.purpose != Purpose::training) reading.origins = options.origins;
   const Dataset all = part_of_arrays(arrays, names.x, names.y, reading);
   Splits splits;
   if (names.test_x.empty()) {
@@ -256,7 +265,7 @@ Splits splits_of(const Arrays& arrays, const LoadOptions& options) {
     splits.test =
         first_of(part_of_arrays(arrays, names.test_x, names.test_y, reading), options.limit);
   }
-  splits.normalization = splits.train.measure();
+  if (options.purpose == Purpose::training) splits.normalization = splits.train.measure();
   splits.normalization.origins = *reading.origins;
   for (std::string& note : origin_notes(*reading.origins, channels_of(all.sample_shape(), names.x)))
     splits.notes.push_back(std::move(note));
@@ -308,7 +317,7 @@ Splits read_npy_directory(const fs::path& directory, const LoadOptions& options)
 }
 
 Splits read_npy(const fs::path& path, const LoadOptions& options) {
-  require(!options.target.empty(), ErrorKind::argument,
+  require(!options.target.empty() || options.purpose == Purpose::prediction, ErrorKind::argument,
           "numpy: {}: where are the targets? Name their file (--target y.npy)",
           printable(path.string()));
   LoadOptions two = options;

@@ -93,6 +93,8 @@ Dataset chosen_of(const Dataset& samples, const std::vector<std::size_t>& indice
 }
 
 Splits split_at_random(const Dataset& samples, const LoadOptions& options) {
+  if (options.purpose != Purpose::training && !options.test_share)
+    return {samples.slice(0, 0), first_of(samples, options.limit), {}};
   const double share = options.test_share.value_or(usual_test_share);
   require(std::isfinite(share) && share > 0 && share < 1, ErrorKind::argument,
           "data: {}: a test share of {}; a number between 0 and 1 is required", samples.name(),

@@ -9,6 +9,9 @@
 
 namespace fast::data {
 
+/// Of samples that are read for predictions.
+inline Targets no_targets(std::size_t samples) { return {std::vector<float>(samples), {}, 0}; }
+
 /// The first `limit` samples; all if that is 0 or more than there are.
 Dataset first_of(const Dataset& samples, std::size_t limit);
 
@@ -21,6 +24,7 @@ Dataset chosen_of(const Dataset& samples, const std::vector<std::size_t>& indice
 /// A share `options.test_share` of the samples, chosen at random by `options.split_seed`, is the
 /// test part. Both parts have the drawn order, and at most `options.limit` samples. Throws
 /// Error(argument) when a part has none.
+/// To use a model, without a share: all are the test part.
 Splits split_at_random(const Dataset& samples, const LoadOptions& options);
 
 struct HeldOut {

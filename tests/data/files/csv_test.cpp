@@ -384,3 +384,51 @@ TEST_CASE("texts of Excel say what must be changed") {
   CHECK_THROWS_WITH(parsed("sep=,\na,y\n1,0\n", predict("y")),
                     ContainsSubstring("t.csv:1: \"sep=\""));
 }
+
+namespace {
+
+data::LoadOptions use(data::Purpose purpose, const std::string& target) {
+  data::LoadOptions options;
+  options.purpose = purpose;
+  options.target = target;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("to evaluate a model, a table is one part in its order, with the classes of the model") {
+  data::LoadOptions options = use(data::Purpose::evaluation, "kind");
+  options.class_names = {"iris", "tulip", "rose", "aster"};
+  const data::Splits splits = parsed(flowers, options);
+  CHECK(splits.train.size() == 0);
+  CHECK(raw_values(splits.test) == std::vector<float>{1, 10, 2, 20, 3, 30, 4, 40});
+  const auto labels = splits.test.labels();
+  CHECK(std::vector<int>(labels.begin(), labels.end()) == std::vector{2, 0, 2, 3});
+  CHECK(splits.test.classes() == 4);
+  options.class_names = {"iris", "rose"};
+  CHECK_THROWS_WITH(
+      parsed(flowers, options),
+      ContainsSubstring("t.csv:5: column 4 (kind): class \"aster\" is not among the 2 classes of "
+                        "the model"));
+  options.class_names = {"aster", "iris", "rose"};
+  options.test_share = 0.25;
+  const data::Splits divided = parsed(flowers, options), before = parsed(flowers, predict("kind"));
+  CHECK(raw_values(divided.test) == raw_values(before.test));
+}
+
+TEST_CASE("predictions need no target, and use the origins of the model") {
+  data::LoadOptions options = use(data::Purpose::prediction, "");
+  options.features = {"b", "a"};
+  CHECK(raw_values(parsed("a,b\n1,2\n3,4\n", options).test) == std::vector<float>{2, 1, 4, 3});
+  // A table of one row does not show an origin. 1.7e9 + 0.25 is no 32-bit float.
+  options.origins = {0, 1.7e9};
+  CHECK(raw_values(parsed("a,b\n1700000000.25,4\n", options).test) == std::vector<float>{4, 0.25});
+  options.features = {"a"};  // of another model: told apart by the shape
+  CHECK(parsed("a,b\n1700000000.25,4\n", options).test.sample_size() == 1);
+  options.features.clear();
+  options.target = "b";
+  CHECK(parsed("a,b\n1,2\n3,4\n", options).test.sample_size() == 1);
+  options.target.clear();
+  CHECK_THROWS_WITH(parsed("a\nx\n", options),
+                    ContainsSubstring("t.csv: no column has numbers in its first row"));
+}

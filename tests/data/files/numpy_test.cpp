@@ -177,3 +177,22 @@ TEST_CASE("bytes that are no ZIP archive are refused") {
   CHECK_THROWS_WITH(data::ZipArchive("no archive", "a.npz"), ContainsSubstring("npz: a.npz"));
   CHECK_THROWS_WITH(data::ZipArchive("", "a.npz"), ContainsSubstring("not a complete ZIP archive"));
 }
+
+TEST_CASE("arrays in one piece are one part to use a model, and need no targets for predictions") {
+  const TemporaryDirectory directory;
+  write_file(directory / "x.npy", npy_bytes("<f4", "(3, 1)", std::vector<float>{1, 2, 3}));
+  data::LoadOptions options;
+  options.purpose = data::Purpose::prediction;
+  for (const std::string& from : {directory.path().string(), (directory / "x.npy").string()}) {
+    const data::Splits splits = data::load(from, options);
+    CHECK(splits.train.size() == 0);
+    CHECK(splits.test.size() == 3);
+  }
+  options.purpose = data::Purpose::evaluation;
+  CHECK_THROWS_WITH(data::load(directory.path().string(), options),
+                    ContainsSubstring("there is no array \"y\""));
+  write_file(directory / "y.npy", npy_bytes("<i8", "(3,)", std::vector<std::int64_t>{0, 2, 1}));
+  const data::Splits splits = data::load(directory.path().string(), options);
+  const auto labels = splits.test.labels();
+  CHECK(std::vector<int>(labels.begin(), labels.end()) == std::vector{0, 2, 1});
+}

@@ -1,4 +1,4 @@
-// fast-model: looks into saved models and turns them into what other programs read.
+// fast-model: looks into saved models, tests them, and turns them into what other programs read.
 #include <fmt/ranges.h>
 #include <cstdio>
 #include <fast/core/error.hpp>
@@ -10,13 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
 #include "core/message.hpp"
 #include "core/whole_file.hpp"
+#include "data/options/rows.hpp"
+#include "fast_model/evaluate.hpp"
+#include "fast_model/predict.hpp"
+#include "options/option_table.hpp"
 #include "saved_model.hpp"
 #include "train/checkpoint/checkpoint.hpp"
-#include "train/checkpoint/run_directories.hpp"
 
 using namespace fast;
 
@@ -58,18 +62,8 @@ void show_checkpoint(const train::Manifest& manifest) {
   show_notes(serve::metadata_of(manifest), manifest.directory.string());
 }
 
-/// A run's directory stands for its mean model or, without one, for its newest checkpoint.
-std::string source_in(const std::string& path) {
-  const std::filesystem::path model = std::filesystem::path(path) / train::mean_model_name;
-  const std::filesystem::path checkpoints = std::filesystem::path(path) / "checkpoints";
-  std::error_code ignored;
-  if (!is_directory(path)) return path;
-  if (std::filesystem::exists(model, ignored)) return model.string();
-  return is_directory(checkpoints.string()) ? checkpoints.string() : path;
-}
-
 void show(const std::string& given) {
-  const std::string path = source_in(given);
+  const std::string path = serve::source_in(given);
   if (is_directory(path)) {
     show_checkpoint(train::find_checkpoint(path));
     return;
@@ -90,49 +84,10 @@ void show(const std::string& given) {
              file.bytes().size());
 }
 
-/// The mean of a checkpoint's workers.
-train::OwnedTensors mean_of(const train::Manifest& manifest) {
-  std::vector<int> workers;
-  for (int worker = 0; worker < manifest.workers; ++worker) workers.push_back(worker);
-  return train::average_shards(manifest, workers, train::model_prefix, warn);
-}
-
-/// Of a file, or the mean of a checkpoint.
-struct Weights {
-  std::string source;
-  std::optional<train::Safetensors> file{};
-  train::OwnedTensors mean{};
-  std::vector<TensorView> tensors{};
-  train::Metadata metadata{};
-};
-
-serve::Note note_of(const Weights& weights) {
-  return train::model_note(weights.metadata, weights.source);
-}
-
-Weights weights_in_file(const std::string& path) {
-  Weights weights{path};
-  weights.file.emplace(path);
-  weights.tensors = weights.file->views();
-  weights.metadata = weights.file->metadata();
-  return weights;
-}
-
-/// Its place in the run is no part of the model.
-Weights weights_in_checkpoint(const std::string& directory) {
-  const train::Manifest manifest = train::find_checkpoint(directory);
-  Weights weights{directory};
-  weights.mean = mean_of(manifest);
-  weights.tensors = weights.mean.views;
-  weights.metadata = serve::metadata_of(manifest);
-  const serve::Note note = note_of(weights);
-  weights.metadata = note ? to_metadata(*note) : train::Metadata();
-  return weights;
-}
-
 /// Of a model file, if one is given. The last tensor with one side is the bias of the outputs.
-nn::ModelSpec spec_of(const Weights& weights, const std::string& model) {
-  if (model.empty()) return serve::spec_of(note_of(weights), {}, weights.tensors, weights.source);
+nn::ModelSpec spec_of(const serve::Weights& weights, const std::string& model) {
+  if (model.empty())
+    return serve::spec_of(serve::note_of(weights), {}, weights.tensors, weights.source);
   std::int64_t outputs = 1;
   for (const TensorView& tensor : weights.tensors)
     if (tensor.name.ends_with(".bias") && tensor.shape.size() == 1) outputs = tensor.shape[0];
@@ -140,19 +95,18 @@ nn::ModelSpec spec_of(const Weights& weights, const std::string& model) {
 }
 
 /// "lenet"; "model" where nothing names it.
-std::string name_of(const Weights& weights) {
-  const serve::Note note = note_of(weights);
+std::string name_of(const serve::Weights& weights) {
+  const serve::Note note = serve::note_of(weights);
   return note && !note->model.empty() ? note->model : "model";
 }
 
 void export_model(const std::string& given, const std::string& to, const std::string& model) {
-  const std::string from = source_in(given);
-  const Weights weights = is_directory(from) ? weights_in_checkpoint(from) : weights_in_file(from);
+  const serve::Weights weights = serve::read_weights(given, warn);
   const std::filesystem::path target = to;
   nn::OnnxNotes notes;
   if (target.extension() == ".onnx") {
     notes.metadata = {weights.metadata.begin(), weights.metadata.end()};
-    if (const serve::Note note = note_of(weights)) {
+    if (const serve::Note note = serve::note_of(weights)) {
       notes.mean = note->normalization.mean;
       notes.stddev = note->normalization.stddev;
       notes.origins = note->normalization.origins;
@@ -175,6 +129,69 @@ void export_model(const std::string& given, const std::string& to, const std::st
 struct Files {
   std::string from, to, model;
 };
+
+/// Of "fast-model COMMAND run --data DATA".
+void add_model_and_data(tools::Command& command, std::string& model, fast_model::DataChoice& data,
+                        const std::string& title, const std::string& example) {
+  tools::offer(
+      command
+          .add_option("run", model, "the directory of a run, a safetensors file or a checkpoint")
+          ->required(),
+      {"<file>", "<directory>"});
+  command.begin_group(title, example);
+  tools::offer(
+      command
+          .add_option("--data", data.data,
+                      "samples, as fast-train --data takes them; folders of images need no "
+                      "folder train")
+          ->required(),
+      {"digits", "fashion-mnist", "<file>", "<directory>"});
+  tools::restrict(command.add_option("--part", data.part, "of data with two parts: test or train"),
+                  {"test", "train"});
+}
+
+/// What the model says of its data stands for the rest.
+void change_rows(options::OptionTable& table) {
+  for (const char* of_model : {"classes", "target_type", "stream"}) table.at(of_model).internal();
+  table.at("target").help =
+      "the targets: a column of FILE.csv [the model's], an array of FILE.npz, a file beside "
+      "FILE.npy, a name in KEY.json of tar shards [label]";
+  table.at("features").help =
+      "columns of FILE.csv in the model's order, with commas between them [the model's], or an "
+      "array of FILE.npz";
+  table.at("test_data").help =
+      "the test part: a CSV file with the same columns, or the pattern of its shards";
+  table.at("resize").help =
+      "size that all images get, by bilinear interpolation: ROWSxCOLUMNS, or model: that of the "
+      "model";
+  table.at("test_share").help =
+      "share of a CSV or NumPy file that is the test part, as in training; without it, the whole "
+      "file";
+}
+
+tools::Command& add_evaluate(tools::Command& program, fast_model::EvaluateOptions& o) {
+  tools::Command& command = program.add_command(
+      "evaluate",
+      "Tests a model: accuracy, precision, recall, F1, confusion matrix; or MAE, RMSE, "
+      "R2.");
+  add_model_and_data(command, o.model, o.data, "Evaluation",
+                     "fast-model evaluate run --data digits --json scores.json");
+  tools::offer(
+      command.add_option("--json", o.json,
+                         "file for the result as JSON; -: standard output, without tables"),
+      {"<file>"});
+  return command;
+}
+
+tools::Command& add_predict(tools::Command& program, fast_model::PredictOptions& o) {
+  tools::Command& command = program.add_command(
+      "predict", "Writes a model's answers as CSV: a row a sample, which needs no target.");
+  add_model_and_data(command, o.model, o.data, "Prediction",
+                     "fast-model predict run --data new.csv --to answers.csv");
+  tools::offer(command.add_option("--to", o.to, "file for the answers; -: standard output"),
+               {"<file>"});
+  return command;
+}
 
 tools::Command& add_info(tools::Command& program, Files& files) {
   tools::Command& info =
@@ -211,15 +228,30 @@ tools::Command& add_export(tools::Command& program, Files& files) {
 }
 
 int run(int argc, char** argv) {
-  tools::Command program("fast-model",
-                         "Looks into saved models and turns them into what other programs read.",
-                         "fast-model info run/mean-model.safetensors");
+  tools::Command program(
+      "fast-model",
+      "Looks into saved models, tests them, and turns them into what other programs read.",
+      "fast-model info run/mean-model.safetensors");
   Files files;
   const tools::Command& info = add_info(program, files);
   const tools::Command& exported = add_export(program, files);
+  data::LoadOptions reading;
+  options::OptionTable table;
+  data::add_rows(table, reading);
+  change_rows(table);
+  tools::TableOptions reading_options(table);
+  fast_model::EvaluateOptions evaluation;
+  tools::Command& evaluated = add_evaluate(program, evaluation);
+  reading_options.add_to(evaluated, "fast-model evaluate run --data images --resize model");
+  fast_model::PredictOptions prediction;
+  tools::Command& predicted = add_predict(program, prediction);
+  reading_options.add_to(predicted, "fast-model predict run --data photos --resize model");
   if (const auto status = tools::parse(program, argc, argv)) return *status;
   if (info.parsed()) show(files.from);
   if (exported.parsed()) export_model(files.from, files.to, files.model);
+  reading_options.take();
+  if (evaluated.parsed()) fast_model::evaluate(evaluation, reading);
+  if (predicted.parsed()) fast_model::predict(prediction, reading);
   return 0;
 }
 
