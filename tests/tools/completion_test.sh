@@ -76,6 +76,7 @@ expect "a folder" fast-trace merge a
 expect "a file.toml a folder" fast-model info a
 expect "a file.toml a folder" fast-model predict a
 expect "evaluate export" fast-model e
+expect "a file.toml a folder" fast-train --init-weights a
 expect "a file.toml a folder" fast-sites fetch --out a
 expect "--spares --start-deadline" fastrun --s
 expect "--spares" fastrun -n 4 --sp

@@ -44,6 +44,7 @@ refuses fast-model
 refuses fast-model export a.safetensors
 refuses fast-model evaluate run
 refuses fast-model predict run --data digits --part all
+refuses fast-train --exchange local --init-map names.txt
 refuses fast-trace merge
 refuses fast-report
 refuses fast-sim --rounds x
@@ -63,6 +64,7 @@ lacks fast-data info torn.csv --target b
 lacks fast-model info nowhere
 lacks fast-model evaluate nowhere --data digits
 lacks fast-model predict nowhere --data digits
+lacks fast-train --exchange local --data digits --init-weights nowhere
 lacks fast-trace merge nowhere
 lacks fast-report nowhere
 lacks fast-serve m=nowhere

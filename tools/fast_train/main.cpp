@@ -21,11 +21,13 @@
 #include "cli/run_ranks.hpp"
 #include "core/contains.hpp"
 #include "core/message.hpp"
+#include "core/toml.hpp"
 #include "core/whole_file.hpp"
 #include "data/options/rows.hpp"
 #include "fast_train/automatic_topology.hpp"
 #include "fast_train/capacity.hpp"
 #include "fast_train/clocks.hpp"
+#include "fast_train/init_weights.hpp"
 #include "fast_train/read_options.hpp"
 #include "fast_train/settings.hpp"
 #include "fast_train/stream_data.hpp"
@@ -33,6 +35,7 @@
 #include "fast_train/trial_steps.hpp"
 #include "mpi/launcher.hpp"
 #include "nn/shape.hpp"
+#include "saved_model.hpp"
 #include "sites/site_figures.hpp"
 
 namespace {
@@ -242,6 +245,21 @@ bool report(const Group& group, const Options& o, const train::Summary& summary,
   return false;
 }
 
+/// --init-weights, on this worker. All begin with worker 0's, unless --initial as_is is given.
+void take_initial_weights(const Group& group, const Options& o, Backend& backend,
+                          const LogSink& log) {
+  if (o.init_weights.empty()) return;
+  const serve::Weights weights =
+      serve::read_weights(o.init_weights, group.rank() == 0 ? log : LogSink());
+  fast_train::NameMap map;
+  if (!o.init_map.empty())
+    map = fast_train::read_name_map(text_of_file(o.init_map, "--init-map", "give a file of names"),
+                                    o.init_map);
+  const std::string said =
+      fast_train::init_weights(weights.tensors, backend.parameters(), weights.source, map);
+  if (group.rank() == 0) fast::say("{}\n", said);
+}
+
 /// One worker, from its replica to the closing table: the exit status.
 int train_worker(const Group& group, const Options& o, const data::Splits& data,
                  const nn::ModelSpec& spec) {
@@ -254,6 +272,7 @@ int train_worker(const Group& group, const Options& o, const data::Splits& data,
   trainer.leave_requested = mpi::asked_to_leave;
   agree(group.everyone(), Deadline(o.trainer.worker.deadline), "fast-train: starting up", [&] {
     replica = fast_train::backend_of(o, spec, group);
+    take_initial_weights(group, o, *replica.backend, trainer.worker.log);
     trainer.device = replica.device;
     trainer.prefetch.memory = replica.memory;
     if (fast_train::is_stream(o))

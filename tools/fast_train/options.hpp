@@ -35,6 +35,7 @@ struct Options {
   std::string topology = "torus2d";
   std::string exchange = "hybrid";
   std::string optimizer = "sgd";
+  std::string init_weights, init_map;
   std::string summary_json;
   std::string run_name;
   bool tensorboard = false, trace = false;

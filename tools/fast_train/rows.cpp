@@ -58,6 +58,22 @@ void add_model_rows(OptionTable& table, Options& o) {
       .agreed()
       .only_if([&o] { return o.loss == nn::Loss::huber; },
                "it is an option of --loss huber; leave it out or take that loss");
+  table
+      .add("init_weights", o.init_weights, text(),
+           "begin with the weights of another model: a safetensors file, a run's directory or a "
+           "checkpoint. Tensors of the same name and shape are taken; others begin anew")
+      .offer({std::string(files), std::string(directories)})
+      .agreed()
+      .only_if([&o] { return !o.trainer.checkpoints.resume.has_value(); },
+               "a run that resumes goes on with the weights of its checkpoint; leave one of "
+               "--init-weights and --resume out");
+  table
+      .add("init_map", o.init_map, text(),
+           "with --init-weights, a file of names that differ: THEIR.NAME OUR.NAME, a line a tensor")
+      .offer({std::string(files)})
+      .agreed()
+      .only_if([&o] { return !o.init_weights.empty(); },
+               "it names tensors of --init-weights; add that, or leave it out");
   table.add("backend", o.backend, choice({"nn", "torch", "dlib"}),
             "what computes the model: nn (the library's own), torch (LibTorch) or dlib");
 }
