@@ -191,7 +191,7 @@ def test_predictions(x):
     check([KINDS[each["class"]] for each in served] == answers["label"], "numbers of fast-serve's labels")
     check(described["class_names"] == KINDS and described["features"] == ["length", "weight"] and described["target"] == "kind", f"{described}")
     probabilities = numpy.array([each["probabilities"] for each in served])
-    check(bool((probabilities.astype(numpy.float32) == found.astype(numpy.float32)).all()), "fast-serve answers the same bits")
+    check(bool((probabilities.astype(numpy.float32) == found.astype(numpy.float32)).all()), "fast-serve answers the same bits, in one pass")
     try:
         import onnxruntime
     except ImportError:
