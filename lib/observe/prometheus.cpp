@@ -31,6 +31,13 @@ std::string metric_name(std::string_view scalar) {
 
 /// The metrics of one worker.
 class Metrics {
+  template <class Builder, class... Values>
+  auto& add(Builder builder, const std::string& name, const std::string& help,
+            const Values&... values) {
+    const std::lock_guard lock(mutex_);
+    return builder.Name(name).Help(help).Labels(worker_).Register(*registry_).Add(values...);
+  }
+
  public:
   explicit Metrics(int worker) : worker_{{"worker", std::to_string(worker)}} {
     for (const Phase phase : phases) {
@@ -43,31 +50,19 @@ class Metrics {
   prometheus::Counter& phase(Phase phase) { return *phases_[static_cast<std::size_t>(phase)]; }
   prometheus::Counter& counter(const std::string& name, const std::string& help,
                                const Labels& labels = {}) {
-    const std::lock_guard lock(mutex_);
-    return prometheus::BuildCounter()
-        .Name(name)
-        .Help(help)
-        .Labels(worker_)
-        .Register(*registry_)
-        .Add(labels);
+    return add(prometheus::BuildCounter(), name, help, labels);
   }
+
   prometheus::Gauge& gauge(const std::string& name, const std::string& help) {
-    const std::lock_guard lock(mutex_);
-    return prometheus::BuildGauge()
-        .Name(name)
-        .Help(help)
-        .Labels(worker_)
-        .Register(*registry_)
-        .Add({});
+    return add(prometheus::BuildGauge(), name, help, Labels());
   }
+
   prometheus::Histogram& ages() {
-    return prometheus::BuildHistogram()
-        .Name("fast_read_age_rounds")
-        .Help("How many rounds behind the combined publications were")
-        .Labels(worker_)
-        .Register(*registry_)
-        .Add({}, prometheus::Histogram::BucketBoundaries{0, 1, 2, 4, 8, 16, 32});
+    return add(prometheus::BuildHistogram(), "fast_read_age_rounds",
+               "How many rounds behind the combined publications were", Labels(),
+               prometheus::Histogram::BucketBoundaries{0, 1, 2, 4, 8, 16, 32});
   }
+
   const std::shared_ptr<prometheus::Registry>& registry() const { return registry_; }
 
  private:

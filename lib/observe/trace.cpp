@@ -154,32 +154,26 @@ class Trace final : public Observer {
   }
 
   TrackEvent instant_at(Clock::time_point at, std::int64_t round, const std::string& track) {
-    TrackEvent event;
-    event.type = event_type::instant;
-    event.track = tracks_.of(track);
-    event.time_ns = timeline_ns(at);
-    event.integers = {{"round", round}};
-    event.worker = worker_;
-    return event;
+    return {.type = event_type::instant,
+            .track = tracks_.of(track),
+            .time_ns = timeline_ns(at),
+            .integers = {{"round", round}},
+            .worker = worker_};
   }
 
   void write_slice(std::uint64_t track, std::string title, Clock::time_point began,
                    Clock::time_point ended,
                    std::vector<std::pair<std::string, std::int64_t>> integers,
                    std::string text = {}) {
-    TrackEvent begin;
-    begin.type = event_type::begin;
-    begin.track = track;
-    begin.time_ns = timeline_ns(began);
-    begin.name = std::move(title);
-    begin.integers = std::move(integers);
-    begin.text = std::move(text);
-    begin.worker = worker_;
-    TrackEvent end;
-    end.type = event_type::end;
-    end.track = track;
-    end.time_ns = timeline_ns(ended);
-    end.worker = worker_;
+    const TrackEvent begin{.type = event_type::begin,
+                           .track = track,
+                           .time_ns = timeline_ns(began),
+                           .name = std::move(title),
+                           .integers = std::move(integers),
+                           .text = std::move(text),
+                           .worker = worker_};
+    const TrackEvent end{
+        .type = event_type::end, .track = track, .time_ns = timeline_ns(ended), .worker = worker_};
     segments_.append(packet_of(begin) + packet_of(end));
   }
 
