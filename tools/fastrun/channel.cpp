@@ -1,21 +1,15 @@
 #include "fastrun/channel.hpp"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fast/core/error.hpp>
-#include <random>
 
 #include "core/numbers.hpp"
 
@@ -39,36 +33,6 @@ void fail_when_lost(int connection, fast::Seconds limit) {
   set(connection, IPPROTO_TCP, TCP_KEEPCNT, std::max(1, limit_s / interval_s - 1));
   set(connection, IPPROTO_TCP, TCP_USER_TIMEOUT, 1000 * limit_s);  // also for data on their way
   set(connection, SOL_SOCKET, SO_KEEPALIVE, 1);
-}
-
-bool Lines::send(std::string line) const {
-  std::ranges::replace(line, '\n', ' ');
-  line += '\n';
-  for (std::string_view rest = line; !rest.empty();) {
-    const ssize_t count = ::send(descriptor_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    rest.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return true;
-}
-
-std::optional<std::vector<std::string>> Lines::receive() {
-  char buffer[4096];
-  const ssize_t count = read(descriptor_.get(), buffer, sizeof buffer);
-  if (count < 0 && (errno == EINTR || errno == EAGAIN)) return std::vector<std::string>{};
-  if (count <= 0) return std::nullopt;
-  begun_.append(buffer, static_cast<std::size_t>(count));
-  std::vector<std::string> lines;
-  for (std::size_t end = begun_.find('\n'); end != std::string::npos; end = begun_.find('\n')) {
-    lines.push_back(begun_.substr(0, end));
-    begun_.erase(0, end + 1);
-  }
-  return lines;
-}
-
-std::pair<Descriptor, std::string> Lines::release() {
-  return {std::move(descriptor_), std::move(begun_)};
 }
 
 Listener listen_for_ranks(bool are_on_this_host) {
@@ -139,59 +103,6 @@ Descriptor connect_to(std::string_view addresses, int port) {
 bool is_writable(int descriptor) {
   pollfd one{descriptor, POLLOUT, 0};
   return poll(&one, 1, 0) == 1;
-}
-
-namespace {
-
-std::string random_token() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}{:08x}", device(), device(), device());
-}
-
-}  // namespace
-
-RankLinks::RankLinks(bool is_on_one_host)
-    : token_(random_token()), listener_(listen_for_ranks(is_on_one_host)) {}
-
-bool RankLinks::accept(fast::Seconds lost_after) {
-  const int connection =
-      accept4(listener_.descriptor.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (connection >= 0) {
-    fail_when_lost(connection, lost_after);
-    wrappers_.push_back({Lines(Descriptor(connection))});
-    return true;
-  }
-  return (errno != EMFILE && errno != ENFILE) || drop_a_stranger();
-}
-
-/// The one that has waited for longest.
-bool RankLinks::drop_a_stranger() {
-  const auto stranger =
-      std::ranges::find_if(wrappers_, [](const WrapperEnd& one) { return !one.trusted; });
-  if (stranger == wrappers_.end()) return false;
-  wrappers_.erase(stranger);
-  return true;
-}
-
-void RankLinks::close_strangers() {
-  std::erase_if(wrappers_,
-                [](const WrapperEnd& one) { return !one.trusted && one.patience.expired(); });
-}
-
-void RankLinks::watch(std::vector<pollfd>& watched) const {
-  watched.push_back({listener_.descriptor.get(), POLLIN, 0});
-  for (const WrapperEnd& wrapper : wrappers_)
-    watched.push_back({wrapper.lines.descriptor(), POLLIN, 0});
-}
-
-void RankLinks::send(int rank, const std::string& line) const {
-  for (const WrapperEnd& wrapper : wrappers_)
-    if (wrapper.rank == rank) wrapper.lines.send(line);
-}
-
-void RankLinks::report_ranks(const std::string& line) const {
-  for (const WrapperEnd& wrapper : wrappers_)
-    if (wrapper.rank >= 0) wrapper.lines.send(line);
 }
 
 }  // namespace fastrun

@@ -2,9 +2,7 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
-#include <sys/wait.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
