@@ -16,8 +16,8 @@ struct PredictOptions {
 };
 
 /// Writes a row a sample: its number or file, then its label and the probabilities of all classes,
-/// or the values. They are those of fast-serve for as many samples in a pass, with as many digits as
-/// tell a float32 from all others.
+/// or the values. They are those of fast-serve for as many samples in a pass, with as many digits
+/// as tell a float32 from all others.
 void predict(const PredictOptions& options, const fast::data::LoadOptions& reading);
 
 }  // namespace fast_model
