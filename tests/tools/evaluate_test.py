@@ -154,7 +154,7 @@ def test_table():
     close(found["accuracy"], summary["test_accuracy_mean_model"], "kinds: the accuracy of the run")
     check(found["task"] == "classification" and found["samples"] == 211, f"kinds: {found}")
     check("classification, 3 classes: blue, pale, green, red" in table and "Confusion matrix" in table, table)
-    check(0.7 < found["accuracy"] < 1, "kinds: the test shows nothing")
+    check(found["accuracy"] > 0.5, f"kinds: the model has learned nothing: {found['accuracy']}")
     # Some of the classes, in another order: labels are known by their names.
     some = labels != 0
     with open("some.csv", "w") as file:
