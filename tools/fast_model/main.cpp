@@ -137,7 +137,7 @@ void add_model_and_data(tools::Command& command, std::string& model, fast_model:
       command
           .add_option("run", model, "the directory of a run, a safetensors file or a checkpoint")
           ->required(),
-      {"<file>", "<directory>"});
+      {"<file>"});
   command.begin_group(title, example);
   tools::offer(
       command
@@ -145,7 +145,7 @@ void add_model_and_data(tools::Command& command, std::string& model, fast_model:
                       "samples, as fast-train --data takes them; folders of images need no "
                       "folder train")
           ->required(),
-      {"digits", "fashion-mnist", "<file>", "<directory>"});
+      {"digits", "fashion-mnist", "<file>"});
   tools::restrict(command.add_option("--part", data.part, "of data with two parts: test or train"),
                   {"test", "train"});
 }

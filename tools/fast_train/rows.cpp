@@ -62,7 +62,7 @@ void add_model_rows(OptionTable& table, Options& o) {
       .add("init_weights", o.init_weights, text(),
            "begin with the weights of another model: a safetensors file, a run's directory or a "
            "checkpoint. Tensors of the same name and shape are taken; others begin anew")
-      .offer({std::string(files), std::string(directories)})
+      .offer({std::string(files)})
       .agreed()
       .only_if([&o] { return !o.trainer.checkpoints.resume.has_value(); },
                "a run that resumes goes on with the weights of its checkpoint; leave one of "
