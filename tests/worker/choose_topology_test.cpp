@@ -62,7 +62,7 @@ TEST_CASE("workers on the GPUs of one host read one neighbor a round, if the rul
   };
   for (const int workers : {2, 6, 8}) CHECK(chosen({workers}, on_gpus(use_of("awc"))) == "base2");
   CHECK(chosen({8}, on_gpus(use_of("awc", 1))) == "torus2d");
-  CHECK(chosen({8}, on_gpus(use_of("gradient_tracking"))) == "torus2d");
+  CHECK(chosen({8}, on_gpus(use_of("relay_sum"))) == "grid1d");
   CHECK(chosen({8}, on_gpus(use_of("diloco"))) == "complete");
   CHECK(chosen({4, 4}, on_gpus(use_of("awc"))) == "hierarchical_one_peer");
 }
