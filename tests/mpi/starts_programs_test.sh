@@ -22,10 +22,12 @@ for launcher in mpiexec "$fastrun"; do
   closing="for fd in {3..60}; do eval \"exec \$fd>&-\"; done; exec '$program'"
   expect "$name: without descriptors" 0 "$refused" -- timeout 60 "$launcher" -n 2 "$program" "bash -c '${closing//\'/\'\\\'\'}'"
   expect_lines "$name: without descriptors" $'rank 0 of 2 ended, 1\nrank 1 of 2 ended, 0'
+  [[ $(mpiexec --version 2>/dev/null) == *HYDRA* ]] || continue # Open MPI starts no jobs from its ranks
   expect "$name: mpiexec" 0 -- timeout 60 "$launcher" -n 2 "$program" "mpiexec -n 3 '$program'"
   expect_lines "$name: mpiexec" $'child 0 of 3 ended, 0\nchild 1 of 3 ended, 0\nchild 2 of 3 ended, 0\nrank 0 of 2 ended, 0\nrank 1 of 2 ended, 0'
 done
-# A process that is alone has no place that others could take.
+[[ $(mpiexec --version 2>/dev/null) == *HYDRA* ]] || exit "$((failures > 0))"
+# A process that is alone has no place that others could take. With Open MPI, it is a job.
 expect "alone" 0 -- timeout 60 "$program" "$program"
 expect_lines "alone" $'child 0 of 1 ended, 0\nrank 0 of 1 ended, 0'
 [[ $failures -eq 0 ]]
