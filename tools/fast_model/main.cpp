@@ -230,7 +230,7 @@ tools::Command& add_export(tools::Command& program, Files& files) {
 int run(int argc, char** argv) {
   tools::Command program(
       "fast-model",
-      "Looks into saved models, tests them, and turns them into what other programs read.",
+      "Looks into saved models, tests them, and converts them.",
       "fast-model info run/mean-model.safetensors");
   Files files;
   const tools::Command& info = add_info(program, files);
