@@ -228,10 +228,8 @@ tools::Command& add_export(tools::Command& program, Files& files) {
 }
 
 int run(int argc, char** argv) {
-  tools::Command program(
-      "fast-model",
-      "Looks into saved models, tests them, and converts them.",
-      "fast-model info run/mean-model.safetensors");
+  tools::Command program("fast-model", "Looks into saved models, tests them, and converts them.",
+                         "fast-model info run/mean-model.safetensors");
   Files files;
   const tools::Command& info = add_info(program, files);
   const tools::Command& exported = add_export(program, files);
