@@ -89,6 +89,9 @@ class Replica:
         that have the same part of other replicas, besides names and shapes."""
         return ""
 
+    def open_copies(self) -> None:
+        """After divide(), on all ranks: opens what spread() needs."""
+
     def spread(self) -> None:
         """Collective in a replica of several ranks: its copies of a tensor become that of the rank that averages it."""
 

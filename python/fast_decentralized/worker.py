@@ -189,7 +189,7 @@ class Worker(Calls):
         self._has_ended = True
         replicas.together(check)
         replicas.together(divide)
-        replicas.together(lambda: self._model.open_copies())
+        replicas.together(self._model.open_copies)
         made: list[_core.Worker] = []
         try:
             replicas.together(lambda: made.append(self._make(None)))
