@@ -1,8 +1,10 @@
-# fast_links(RESULT NAME TARGETS... [PACKAGE name] MENDED_BY text): sets RESULT to whether a program links with imported targets that
-# were found. With PACKAGE, the program looks for the package itself: its targets may name others that exist there alone. A package may be there without the libraries that it names. Where it is, one line says that fast::NAME is left out,
-# what is missing, and what mends it. Nothing is cached, so that the next configuration tries again.
+# fast_links(RESULT NAME TARGETS... [PACKAGE name VARIABLES...] MENDED_BY text): sets RESULT to whether a program links with
+# imported targets that were found. A package may be there without the libraries that it names. Where it is, one line says
+# that fast::NAME is left out, what is missing, and what mends it. Nothing is cached, so that the next configuration tries
+# again. With PACKAGE, the program looks for the package itself, with these variables: its targets may name others that
+# exist there alone.
 function(fast_links result name)
-  cmake_parse_arguments(arg "" "MENDED_BY;PACKAGE" "TARGETS" ${ARGN})
+  cmake_parse_arguments(arg "" "MENDED_BY;PACKAGE" "TARGETS;VARIABLES" ${ARGN})
   set(CMAKE_TRY_COMPILE_TARGET_TYPE EXECUTABLE)
   set(CMAKE_TRY_COMPILE_CONFIGURATION Release)
   if(arg_PACKAGE)
@@ -15,11 +17,13 @@ file(WRITE \${CMAKE_BINARY_DIR}/main.cpp \"int main() {}\\n\")
 add_executable(links \${CMAKE_BINARY_DIR}/main.cpp)
 target_link_libraries(links PRIVATE ${arg_TARGETS})
 ")
+    set(flags)
+    foreach(variable IN LISTS arg_VARIABLES ITEMS CMAKE_CXX_COMPILER CMAKE_TOOLCHAIN_FILE CMAKE_EXE_LINKER_FLAGS)
+      list(APPEND flags "-D${variable}=${${variable}}")
+    endforeach()
     file(REMOVE_RECURSE ${project}/build)  # what is there may be another package than before
     try_compile(links PROJECT links SOURCE_DIR ${project} BINARY_DIR ${project}/build NO_CACHE
-                CMAKE_FLAGS -D${arg_PACKAGE}_DIR=${${arg_PACKAGE}_DIR} -DCaffe2_DIR=${Caffe2_DIR}
-                -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_TOOLCHAIN_FILE=${CMAKE_TOOLCHAIN_FILE}
-                "-DCMAKE_EXE_LINKER_FLAGS=${CMAKE_EXE_LINKER_FLAGS}" OUTPUT_VARIABLE output)
+                CMAKE_FLAGS ${flags} OUTPUT_VARIABLE output)
   else()
     try_compile(links SOURCE_FROM_CONTENT main.cpp "int main() {}\n" NO_CACHE
                 LINK_LIBRARIES ${arg_TARGETS} OUTPUT_VARIABLE output)
