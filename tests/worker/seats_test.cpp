@@ -90,9 +90,11 @@ struct End {
 };
 
 /// Of a spare.
-void fail_later(Worker& worker) {
-  const auto step = [](int round) {
-    if (round == 20) throw std::runtime_error("the disk is full");
+void fail_later(Worker& worker, std::atomic<bool>& has_failed) {
+  const auto step = [&](int round) {
+    if (round < 20) return;
+    has_failed = true;
+    throw std::runtime_error("the disk is full");
   };
   try {
     for (int round = 0; worker.round() < Run{}.rounds(); ++round)
@@ -107,7 +109,14 @@ void fail_later(Worker& worker) {
 End train(const Run& run) {
   End end;
   std::mutex mutex;
-  std::atomic<bool> reports{false};
+  std::atomic<bool> reports{false}, has_failed{false}, has_followed{false};
+  // After a spare has failed, nobody ends a step before the next spare has the seat: how many
+  // rounds all go together does not depend on who is faster.
+  const auto await_next_spare = [&](const Group& threads) {
+    if (threads.rank() == run.workers + 1) has_followed = true;
+    const Deadline deadline(Seconds(30));
+    while (has_failed && !has_followed && !deadline.expired()) std::this_thread::yield();
+  };
   local::run(run.workers + run.spares, [&](const Group& threads) {
     const Group group = with_spares(testing::reported(threads, lost_worker, reports), run.spares);
     std::vector<double> x(5, 1.0);
@@ -118,12 +127,11 @@ End train(const Run& run) {
     const TensorView view = testing::placed(view_of("x", std::span(x)), run.place, options);
     Worker worker(group, run.topology, {view}, options);
     const bool is_lost = threads.rank() == lost_worker;
-    if (run.first_fails && threads.rank() == run.workers) return fail_later(worker);
+    if (run.first_fails && threads.rank() == run.workers) return fail_later(worker, has_failed);
     while (worker.round() < (is_lost ? run.dies_in : run.rounds())) {
       worker.step(
           [&] {
-            // The others do not wait for the seat that a spare has left.
-            if (run.first_fails) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            if (run.first_fails) await_next_spare(threads);
             for (double& value : x) value += 0.02 * (target(worker.rank()) - value);
           },
           {.learning_rate = 0.02});
