@@ -109,8 +109,8 @@ class Copy:
                        "--stop-on-failure", "--timeout", str(TEST_S), "-j2", "--no-tests=error"]
             done = subprocess.run(command, capture_output=True, text=True, cwd=self.root)
             if done.returncode != 0:
-                failed = re.search(r"Test +#\d+: (\S+) .*\*\*\*", done.stdout)
-                return failed[1] if failed else name
+                failed = re.search(r"Test +#\d+: (\S+) .*\*\*\*(\w+)", done.stdout)
+                return " ".join(failed.groups()) if failed else name
         return None
 
 
