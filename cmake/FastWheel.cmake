@@ -1,6 +1,6 @@
 # What a wheel has beside what pip builds from source (FAST_WHEEL; scripts/wheel.sh): programs, which scripts of Python start,
 # a small data set, and a library of MPICH's usual name for machines with Debian's MPICH. The target `wheel` builds all.
-set(programs fastrun fast-train fast-topology fast-report fast-serve)
+set(programs fastrun fast-train fast-topology fast-model fast-report fast-serve)
 install(TARGETS ${programs} RUNTIME DESTINATION ${package}/bin COMPONENT python)
 foreach(program IN LISTS programs)
   install(PROGRAMS ${CMAKE_CURRENT_SOURCE_DIR}/wheel/start_program.py DESTINATION ${SKBUILD_SCRIPTS_DIR} RENAME ${program} COMPONENT python)

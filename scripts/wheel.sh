@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Builds the Python package as a wheel for machines without compiler and MPI. The wheel has programs (fastrun, fast-train,
-# fast-topology, fast-report, fast-serve), the data set "digits" and all libraries but MPI. It depends on PyPI's mpich, and
-# works with Debian's MPICH as well.
+# fast-topology, fast-model, fast-report, fast-serve), the data set "digits" and all libraries but MPI. It depends on PyPI's
+# mpich, and works with Debian's MPICH as well.
 #   scripts/wheel.sh [--try] [--folder DIR]
 #   --folder DIR    keeps what was compiled (build/wheel); the wheel is in DIR/dist
 #   --try           then trains with the wheel on a bare Debian 12 (tests/deploy/wheel_test.sh; needs root)
-# PORTABLE=1: fast-train and fast-serve run without AVX2, and are slower.
+# PORTABLE=1: fast-train, fast-model and fast-serve run without AVX2, and are slower.
 # Compiles oneTBB, fmt, Highway, prometheus-cpp and cpp-httplib from Debian's sources, to link them statically. Other libraries
 # are Debian's, in the wheel. Status 77, with the reason, where PyPI or Debian's sources are missing.
 set -euo pipefail
@@ -26,7 +26,7 @@ skip() { echo "wheel: skipped: $*" && exit 77; }
 fail() { echo "wheel: FAILED: $*" && exit 1; }
 quietly() { "$@" >"$folder/log" 2>&1 || { tail -n 50 "$folder/log" && fail "$*"; }; }
 
-programs=(fastrun fast-train fast-topology fast-report fast-serve)
+programs=(fastrun fast-train fast-topology fast-model fast-report fast-serve)
 most_bytes=30000000
 python=/usr/bin/python3 # of Debian: cp311
 "$python" -c 'import os, sys, sysconfig, venv, ensurepip

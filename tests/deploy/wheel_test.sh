@@ -62,9 +62,10 @@ step "from a bare machine to a trained model: $seconds s (on an idle machine les
   "$(($(megabytes venv) - bare)) MB more in the environment; 3 commands"
 
 step "programs"
-for program in fastrun fast-train fast-topology fast-report fast-serve; do $program --version; done
+for program in fastrun fast-train fast-topology fast-model fast-report fast-serve; do $program --version; done
 fast-topology show torus2d --workers 4 >/dev/null
 fast-report run --html report.html
+fast-model evaluate run --data digits
 fast-serve digits=run --port 8123 >served 2>&1 &
 server=$!
 python - <<'PYTHON' || { cat served && stop "fast-serve"; }

@@ -38,8 +38,9 @@ full_disk = disk_of(20)
 
 
 def run(command, **more):
-    # MPI's shared memory are files, too. A program of one process does without them.
-    environment = dict(os.environ, UCX_TLS="self")
+    # MPI's shared memory are files, too. A program of one process does without them: MPICH by the first variable, Open MPI by
+    # the others.
+    environment = dict(os.environ, UCX_TLS="self", OMPI_MCA_btl="self", PMIX_MCA_gds="hash")
     return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=DEADLINE_S, **more)
 

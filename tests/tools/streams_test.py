@@ -96,7 +96,7 @@ def tells_of_stdout(fastrun, train_program, programs, directory):
     check("the closing table: the model", has_model(out))
     commands = [[program, "--help"] for program in programs] + [[program, "--version"] for program in programs]
     by_name = {os.path.basename(program): program for program in programs}
-    commands += [[train_program, "--write-config", "-"], [by_name["fast-sim"], "-n", "4", "--rounds", "5", "--json"],
+    commands += [[train_program, "--write-config", "-"], [by_name["fast-sim"], "-n", "4", "--rounds", "5", "--model", "recurrence", "--json"],
                  [by_name["fast-topology"], "show", "ring", "-n", "4"], [by_name["fast-topology"], "list"],
                  [by_name["fast-model"], "info", os.path.join(out, "mean-model.safetensors")],
                  [fastrun, "-n", "1", "sh", "-c", "echo text"]]
@@ -148,7 +148,7 @@ def heeds_sigterm(fastrun, train_program, directory):
     pids = os.path.join(directory, "pid")
     script = os.path.join(directory, "rank.sh")
     with open(script, "w") as file:
-        file.write(f'#!/bin/sh\necho $$ >{pids}$PMI_RANK\nexec "$@"\n')
+        file.write(f'#!/bin/sh\necho $$ >{pids}$FASTRUN_RANK\nexec "$@"\n')
     os.chmod(script, 0o755)
     command = [fastrun, "-n", "3", script, *train(train_program, out, *closing)]
     for option in ("--exchange", "--workers"):
