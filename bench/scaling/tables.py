@@ -14,6 +14,8 @@ import sys
 METHODS = ["none", "ring", "torus", "one-peer", "hierarchical", "hierarchical-one-peer", "ring-stale1", "ring-inf",
            "one-peer-inf", "ring-int8", "one-peer-int8", "all-reduce", "mpi-all-reduce", "ddp", "torch-alone", "server", "server-async"]
 TORCH = ["ddp", "torch-alone"]  # their steps are those of another program
+DRAWN = ["ring", "torus", "one-peer", "hierarchical-one-peer", "ring-inf", "mpi-all-reduce", "ddp", "server"]
+CENTRAL = ["mpi-all-reduce", "ddp", "server"]  # of the drawn ones, those without neighbors
 WORKERS = ["n1", "n2", "n4", "n8", "n16"]
 STRONG = {"strong1": 1, "strong2": 2, "n4": 4, "strong8": 8, "strong": 16}  # all workers compute 160 ms a round together
 PARTS = ["compute_ms", "publish_ms", "mix_ms", "wait_ms", "rest_ms"]
@@ -143,15 +145,16 @@ def draw(cells, out):
     out.mkdir(parents=True, exist_ok=True)
     names = [n for n in ("n1", "n2", "n4", "n8", "n16") if n in cells]
     figure, axes = plt.subplots(figsize=(7, 4))
-    for method in present(cells, names):
-        points = [(int(n[1:]), cells[n][method]["round_ms"]) for n in names if method in cells[n]]
-        axes.plot(*zip(*points), marker="o", markersize=3, label=method)
+    for method in sorted(set(DRAWN) & set(present(cells, names)), key=lambda m: -cells[names[-1]].get(m, {"round_ms": 0})["round_ms"]):
+        points = [(int(n[1:]), cells[n][method]["round_ms"] / cells[n]["none"]["round_ms"]) for n in names if method in cells[n]]
+        axes.plot(*zip(*points), marker="o", markersize=3, label=method, linestyle="--" if method in CENTRAL else "-")
     axes.set_xscale("log", base=2)
     axes.set_xticks([int(n[1:]) for n in names], [n[1:] for n in names])
-    axes.set_xlabel("workers")
-    axes.set_ylabel("ms a round")
+    axes.set_xlabel("workers on up to 4 hosts")
+    axes.set_ylabel("time of a round ÷ without exchange")
     axes.set_ylim(bottom=0)
-    axes.legend(fontsize=7, ncol=2)
+    axes.grid(True, alpha=0.3)
+    axes.legend(frameon=False)
     figure.tight_layout()
     figure.savefig(out / "scaling-workers.svg", metadata={"Date": None})
 
