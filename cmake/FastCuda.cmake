@@ -34,6 +34,11 @@ endif()
 enable_language(CUDA)
 message(STATUS "fast::cuda: CUDA ${CUDAToolkit_VERSION}")
 set(FAST_CUDA_FOUND TRUE)
+# The oldest driver for all versions 12 of CUDA, and for all versions 13 (NVIDIA's page "CUDA Compatibility").
+set(FAST_LEAST_DRIVER 580)
+if(CUDAToolkit_VERSION VERSION_LESS 13)
+  set(FAST_LEAST_DRIVER 525)
+endif()
 
 if(FAST_BUILD_PYTHON)  # it has PyTorch's networks
   return()

@@ -3,8 +3,8 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <fast/core/error.hpp>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -199,10 +199,23 @@ void check_hosts(Doctor& doctor, const Options& options) {
   }
 }
 
+#ifdef FAST_LEAST_DRIVER
+constexpr int least_driver = FAST_LEAST_DRIVER;
+#else
+constexpr int least_driver = 0;  ///< built without CUDA
+#endif
+
 void check_gpu(Doctor& doctor) {
-  std::error_code ignored;
-  const bool driver = std::filesystem::exists("/dev/nvidia0", ignored);
-  doctor.note(driver ? "a GPU is here" : "no GPU is here: training runs on the cores");
+  const std::string driver = nvidia_driver();
+  if (driver.empty()) return doctor.note("no NVIDIA driver is here: training runs on the cores");
+  if (least_driver == 0) {
+    return doctor.note(
+        "a GPU is here, but FAST was built without CUDA: weights on it go through the host");
+  }
+  doctor.say(std::atoi(driver.c_str()) >= least_driver, "the driver of the GPUs here is " + driver,
+             fmt::format("this FAST needs {} or later; update the driver, or build with an older "
+                         "CUDA toolkit",
+                         least_driver));
 }
 
 void check_slurm(Doctor& doctor) {

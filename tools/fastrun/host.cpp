@@ -74,6 +74,19 @@ int problem_in(const char* directories, const std::string& name) {
 
 }  // namespace
 
+std::string nvidia_driver(const std::filesystem::path& says) {
+  std::ifstream file(says);
+  std::string word;
+  // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue Sep 23 ...", or "... Open
+  // Kernel Module for x86_64  580.95.05  Release Build ...".
+  while (file >> word) {
+    const std::size_t point = word.find('.');
+    if (point != std::string::npos && word.find_first_not_of("0123456789.") == std::string::npos)
+      return word;
+  }
+  return {};
+}
+
 std::string why_not_startable(const std::string& program) {
   const char* directories = std::getenv("PATH");
   const bool is_path = program.find('/') != std::string::npos;

@@ -31,6 +31,11 @@ class DescriptorLimit {
   rlimit before_{};
 };
 
+// The driver of NVIDIA's GPUs.
+
+/// "580.95.05"; empty: none is loaded. `says`: the file in which the driver says its version.
+std::string nvidia_driver(const std::filesystem::path& says = "/proc/driver/nvidia/version");
+
 // The program of a job, as a file of this host.
 
 /// Why execvp() cannot start a program of this name: "No such file or directory", "Permission

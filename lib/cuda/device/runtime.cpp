@@ -17,9 +17,9 @@ std::string why_no_gpu(int code) {
   }
   if (code == cudaErrorInsufficientDriver) {
     return fmt::format(
-        "cuda: no GPU here: the NVIDIA driver is missing or older than CUDA {}.{} requires; "
+        "cuda: no GPU here: the NVIDIA driver is missing or older than {}, which CUDA {}.{} needs; "
         "install or update it (nvidia-smi shows it), or run on the CPU",
-        CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        FAST_LEAST_DRIVER, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
   }
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return fmt::format(

@@ -51,6 +51,21 @@ TEST_CASE("without a quota all cores count") {
   CHECK(usable_cores("/no/such/folder") == here);
 }
 
+TEST_CASE("a driver of NVIDIA says its version, and none is none") {
+  const fast::testing::TemporaryDirectory directory;
+  const auto driver_by = [&](const std::string& text) {
+    std::ofstream(directory / "version") << text;
+    return fastrun::nvidia_driver(directory / "version");
+  };
+  CHECK(driver_by("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 "
+                  "UTC 2024\nGCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n") ==
+        "535.183.01");
+  CHECK(driver_by("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release "
+                  "Build  (dvs-builder@U22)  Tue Sep 23 10:11:16 UTC 2025\n") == "580.95.05");
+  CHECK(driver_by("") == "");
+  CHECK(fastrun::nvidia_driver(directory / "absent") == "");
+}
+
 TEST_CASE("only cores on which this process may run count") {
   int first = 0;
   while (!CPU_ISSET(first, &cores_at_start)) ++first;
