@@ -14,22 +14,31 @@ namespace {
 
 struct Entry : TopologyName {
   TopologyRule (*make)();
+  TopologyRule (*on_sides)(std::vector<int> sides) = nullptr;  ///< null: not a grid of given sides
 };
 
 constexpr Entry entries[] = {
     {{"ring", "two neighbors, left and right"}, [] { return stencil::ring(); }},
     {{"directed_ring", "reads its left neighbor only"}, [] { return stencil::ring(true); }},
     {{"torus2d", "periodic grid, as square as N allows: 4 neighbors"},
-     [] { return stencil::torus2d(); }},
+     [] { return stencil::torus2d(); },
+     stencil::torus2d},
     {{"torus3d", "periodic grid in three dimensions: 6 neighbors"},
-     [] { return stencil::torus3d(); }},
+     [] { return stencil::torus3d(); },
+     stencil::torus3d},
     {{"grid1d", "open line: 2 neighbors, 1 at the ends"}, [] { return stencil::grid1d(); }},
     {{"grid2d", "open grid, as square as N allows: up to 4 neighbors"},
-     [] { return stencil::grid2d(); }},
+     [] { return stencil::grid2d(); },
+     stencil::grid2d},
     {{"grid3d", "open grid in three dimensions: up to 6 neighbors"},
-     [] { return stencil::grid3d(); }},
-    {{"moore2d", "torus with its diagonals: 8 neighbors"}, [] { return stencil::moore2d(); }},
-    {{"moore3d", "the same in three dimensions: 26 neighbors"}, [] { return stencil::moore3d(); }},
+     [] { return stencil::grid3d(); },
+     stencil::grid3d},
+    {{"moore2d", "torus with its diagonals: 8 neighbors"},
+     [] { return stencil::moore2d(); },
+     stencil::moore2d},
+    {{"moore3d", "the same in three dimensions: 26 neighbors"},
+     [] { return stencil::moore3d(); },
+     stencil::moore3d},
     {{"hypercube", "log2 N neighbors; N a power of two"}, stencil::hypercube},
     {{"complete", "everybody reads everybody"}, stencil::complete},
     {{"exponential", "reads those 1, 2, 4, ... places before it"}, stencil::exponential},
@@ -100,17 +109,40 @@ std::optional<std::int64_t> every_of_sites(std::string_view name) {
   return every;
 }
 
+/// The entry of "torus2d" or of "torus2d:4x8", and what is after the colon.
+std::pair<const Entry&, std::string_view> entry_and_sides(std::string_view name) {
+  const std::size_t colon = name.find(':');
+  if (colon == std::string_view::npos) return {entry_named(name), {}};
+  const Entry& entry = entry_named(name.substr(0, colon));
+  require(entry.on_sides != nullptr, ErrorKind::topology,
+          "topology \"{}\": {} has no sides; leave out \"{}\"", name, entry.name,
+          name.substr(colon));
+  return {entry, name.substr(colon + 1)};
+}
+
+/// {4, 8} of "4x8".
+std::vector<int> sides_in(std::string_view text, std::string_view name) {
+  std::vector<int> sides;
+  for (const std::string_view digits : split_text(text, 'x')) {
+    require(reads(digits, sides.emplace_back()), ErrorKind::topology,
+            "topology \"{}\": \"{}\" are no sides; write torus2d:4x8 or grid3d:2x3x4", name, text);
+  }
+  return sides;
+}
+
 }  // namespace
 
 std::vector<TopologyName> topology_names() { return {std::begin(entries), std::end(entries)}; }
 
 bool is_schedule_name(std::string_view name) {
-  return every_of_sites(name) || entry_named(name).is_schedule;
+  return every_of_sites(name) || entry_and_sides(name).first.is_schedule;
 }
 
 TopologyRule topology_by_name(std::string_view name) {
   if (const auto every = every_of_sites(name)) return schedule::sites(*every);
-  return entry_named(name).make();
+  const auto [entry, sides] = entry_and_sides(name);
+  const bool is_given = name.find(':') != std::string_view::npos;
+  return is_given ? entry.on_sides(sides_in(sides, name)) : entry.make();
 }
 
 TopologyRule topology_from(const std::string& name_or_path) {

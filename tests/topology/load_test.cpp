@@ -76,6 +76,23 @@ TEST_CASE("every file in topology/ makes what its name says") {
   CHECK(weighted.given_self_weight(1) == 0.75);
 }
 
+TEST_CASE("a name of a grid may have its sides") {
+  CHECK(topology_by_name("torus2d:2x8").make(16).name() == "torus 2x8");
+  CHECK(topology_by_name("grid:2x3").make(6).at(0).in_neighbors(0) == std::vector<int>{1, 3});
+  CHECK(topology_by_name("grid3d:3x1x2").make(6).name() == "grid 3x1x2");
+  CHECK(topology_by_name("moore:3x4").make(12).at(0).in_neighbors(0).size() == 8);
+  CHECK_FALSE(is_schedule_name("torus2d:2x8"));
+  CHECK_THROWS_WITH(topology_by_name("torus2d:2x8").make(12), Contains("2x8"));
+  for (const char* text : {"", "2x", "x8", "2*8", "2x8 ", "two"}) {
+    CHECK_THROWS_WITH(topology_by_name(fmt::format("torus2d:{}", text)),
+                      Contains(fmt::format("\"{}\" are no sides; write torus2d:4x8", text)));
+  }
+  CHECK_THROWS_WITH(topology_by_name("torus2d:16"), Contains("with 1 sides (16), 2 are required"));
+  CHECK_THROWS_WITH(topology_by_name("torus2d:0x8"), Contains("0"));
+  CHECK_THROWS_WITH(topology_by_name("ring:8"), Contains("ring has no sides; leave out \":8\""));
+  CHECK_THROWS_WITH(topology_by_name("rnig:8"), Contains("no \"rnig\""));
+}
+
 TEST_CASE("names, aliases and paths are told apart") {
   CHECK(topology_by_name("torus").make(4).name() == "torus 2x2");
   CHECK(topology_by_name("one-peer-exponential").make(4).period() == 2);

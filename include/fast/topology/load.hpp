@@ -17,8 +17,9 @@ struct TopologyName {
 };
 std::vector<TopologyName> topology_names();
 
-/// A rule by its name ("torus2d"; "torus" is the same, and - may stand for _). Throws
-/// Error(topology) with the list of names on an unknown one.
+/// A rule by its name ("torus2d"; "torus" is the same, and - may stand for _). A grid's name may
+/// have its sides ("torus2d:4x8"), and that of sites the rounds between two exchanges ("sites:50").
+/// Throws Error(topology) with the list of names on an unknown one.
 TopologyRule topology_by_name(std::string_view name);
 
 /// Whether such a name is a schedule's. Throws like topology_by_name.
