@@ -9,7 +9,7 @@ Problem, rounds and matrices are those of outer_oracle.py. Round t (from 0) uses
     gut        delta = g(W x) - (W x - x)/lr, y = delta + mu (sum_j W_ij y_j + sum_j W_ij (x_i - x_j)/lr - delta of before),
                where y_j is (x_j - x_j')/lr and x those of before; b = beta b + y, x = x - lr b. With momentum, the second
                sum counts 1 + beta times, as in the authors' code. A replica is W x, at which gradients are taken.
-    relay_sum  along edges of a chain: messages are sums, beside their counts.
+    relay_sum  along edges of a chain: messages are sums, beside their counts; the average is over those counted.
     a2cid2     x and x~ take the gradient's step; a pair's x meet half-way, x~ moves by alpha~ of the difference; then
                both mix for a time of 1.
 """
@@ -86,8 +86,7 @@ def relay_sum(case, grad, par):
         counts = {(i, j): 1 + sum(counts[k, i] for k in near[i] if k != j) for i, j in edges}
         sums = relayed
         for i in range(n):
-            heard = 1 + sum(counts[j, i] for j in near[i])
-            x[i] = (half[i] + sum(sums[j, i] for j in near[i]) + (n - heard) * half[i]) / n
+            x[i] = (half[i] + sum(sums[j, i] for j in near[i])) / (1 + sum(counts[j, i] for j in near[i]))
         yield x
 
 

@@ -117,10 +117,19 @@ TEST_CASE("the mean of those that stay goes to their optimum, whatever the rule 
   for (const Run& run : {Run{"awc", {}}, Run{"push_sum", {}}, Run{"choco", dense},
                          Run{"choco", {{"fraction", "0.4"}}}, Run{"decentlam", calm},
                          Run{"quasi_global_momentum", calm}, Run{"gut", {}},
-                         Run{"relay_sum", {}, 0, stencil::grid1d(), 4000},
                          Run{"gut", {{"momentum", "0"}, {"mu", "0.9"}}}}) {
     INFO(run.rule);
     CHECK(average_of(train(run).x) == Approx(survivors_optimum()).margin(1e-6));
+  }
+}
+
+TEST_CASE("a chain that a worker leaves is two chains, each at its own optimum") {
+  std::vector<double> x = train({"relay_sum", {}, 0, stencil::grid1d(), 4000}).x;
+  std::sort(x.begin(), x.end());
+  REQUIRE(x.size() == worker_count - 1);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const bool is_below = i < leaver;
+    CHECK(x[i] == Approx(is_below ? 2.0 : 11.0).margin(1e-6));  // means of 0, 2, 4 and of 8 to 14
   }
 }
 

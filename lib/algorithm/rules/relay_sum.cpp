@@ -9,7 +9,10 @@ namespace {
 
 /// Memory: 2P of state, slots of 3P. Bytes: 2P a neighbor, of which it uses P.
 /// A message to one side is the mean of the workers on the other side and the sender, and how many
-/// they are: means are as large as weights, sums would grow with the number of workers.
+/// they are: means are as large as weights, sums would grow with the number of workers. A worker
+/// averages those whose weights it has got, each with the same share. The authors' code does so
+/// with normalization_mode "counts". By default it divides by N, and puts the initial weights, or
+/// the worker's last average, in the place of workers whose weights have not come.
 /// State: the means that came from higher and from lower workers, each as it was in one message.
 class RelaySum {
  public:
@@ -58,8 +61,7 @@ class RelaySum {
   }
   template <class T>
   void combine(const Block<T>& block) {
-    // Workers whose messages did not come count with this worker's own weights.
-    const double all = block.info.workers;
+    const double all = 1 + counts_[0] + counts_[1];
     const T higher = static_cast<T>(counts_[0] / all), lower = static_cast<T>(counts_[1] / all);
     for (std::size_t e = 0; e < block.count; ++e) {
       const T x = block.current[e];
