@@ -8,7 +8,8 @@ Problem, rounds and matrices are those of outer_oracle.py. Round t (from 0) uses
     edm        m = beta m + (1 - beta) g, psi' = x - alpha m, phi = psi' + x - psi, x = W phi; alpha = lr / (1 - beta).
     gut        delta = g(W x) - (W x - x)/lr, y = delta + mu (sum_j W_ij y_j + sum_j W_ij (x_i - x_j)/lr - delta of before),
                where y_j is (x_j - x_j')/lr and x those of before; b = beta b + y, x = x - lr b. With momentum, the second
-               sum counts 1 + beta times, as in the authors' code. A replica is W x, at which gradients are taken.
+               sum counts 1 + beta times, as in the authors' code. A replica is W x, at which gradients are taken; the
+               first one is x.
     relay_sum  along edges of a chain: messages are sums, beside their counts; the average is over those counted.
     a2cid2     x and x~ take the gradient's step; a pair's x meet half-way, x~ moves by alpha~ of the difference; then
                both mix for a time of 1.
@@ -59,17 +60,18 @@ def edm(case, grad, par):
 def gut(case, grad, par):
     w, lr = np.array(case["weights"][0]), case["lr"]
     beta, mu = par["beta"], par["mu"]
-    x = np.linalg.solve(w, np.array(case["start"]))
-    before, buffer, first = x.copy(), np.zeros_like(x), (w @ x - x) / lr
-    delta_before = -first
+    x = np.array(case["start"])
+    mixed, before, mixed_before = x, x, x
+    buffer, delta_before = np.zeros_like(x), np.zeros_like(x)
     for _ in range(case["rounds"]):
-        delta = grad(w @ x) - (w @ x - x) / lr
-        tracked = w @ ((before - x) / lr) + (1 + beta) * (before - w @ before) / lr
+        delta = grad(mixed) - (mixed - x) / lr
+        tracked = (mixed_before - mixed) / lr + (1 + beta) * (before - mixed_before) / lr
         y = delta + mu * (tracked - delta_before)
         buffer = beta * buffer + y
-        before, delta_before = x, delta
+        before, mixed_before, delta_before = x, mixed, delta
         x = x - lr * buffer
-        yield w @ x
+        mixed = w @ x
+        yield mixed
 
 
 def relay_sum(case, grad, par):

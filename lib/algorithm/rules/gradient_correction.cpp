@@ -104,12 +104,25 @@ const RuleEntry entries::edm{[](ParameterReader& reader) {
   return algorithm::edm(options);
 }};
 
+namespace {
+
+/// Without steps, X along an eigenvector of W is a sum of powers of the roots of
+/// p(z) = z² - (λ(1 + μ) + β) z + λμ(1 - β) + β(1 + μ), λ being the eigenvalue. With β + μ < 1 and
+/// λ < 1, both are within the unit circle where p(-1) > 0, which is above this λ.
+double least_eigenvalue(double beta, double mu) {
+  return -(1 + 2 * beta + mu * beta) / (1 + 2 * mu - mu * beta);
+}
+
+}  // namespace
+
 RuleTraits Gut::traits() const {
   RuleTraits traits = D2{{.strict = options.strict}}.traits();
   traits.name = "gut";
   traits.summary = "W (x + μ(x - x⁻) + δ - μ δ⁻) + β(x - x⁻): d2 whose correction decays";
   traits.source = "GUT and QG-GUTm, Aketi et al. 2023, arXiv 2305.04792, as in the authors' code";
-  traits.topology.eigenvalues_above = -1 / (1 + 2 * options.mu);
+  traits.topology.eigenvalues_above = least_eigenvalue(options.momentum, options.mu);
+  if (traits.topology.eigenvalues_above < -1)  // no weights have such eigenvalues
+    traits.topology.mixing = MixingRequirement::symmetric;
   traits.memory.vectors = options.momentum == 0 ? 1 : 3;
   traits.memory.remembers_neighbors = false;  // what it remembers decays
   traits.step.own_momentum = options.momentum != 0;

@@ -180,7 +180,11 @@ struct Edm {
 
 /// D² whose correction decays, and momentum of what averages moved. Memory: P of state, with
 /// momentum 3P. Bytes: P a neighbor.
-/// State: x - x⁻ - δ⁻, as of D²; with momentum also where the worker stood, and x - x⁻.
+/// Let X be the paper's x. The worker stands at W X, where the authors' code takes the gradients,
+/// and publishes X. Both have the same mean over the workers, whatever the momentum. At first
+/// W X = X, also of workers that start apart.
+/// State: X⁺ - W X - δ, which is what the next publication adds to the worker's own step; with
+/// momentum also X, and W X - X. Of these, only what decays by μ or β goes on.
 struct Gut {
   using Arithmetic = Gut;
 
@@ -199,38 +203,25 @@ struct Gut {
   }
   template <class T>
   FAST_HOST_DEVICE void publish(const Block<T>& block) {
-    const T mu = static_cast<T>(options.mu), turn = static_cast<T>(turned());
     for (std::size_t e = 0; e < block.count; ++e) {
-      const T ahead = block.current[e] + mu * block.state[0][e];
-      if (options.momentum == 0) {
-        block.payload[0][e] = ahead;
-        continue;
-      }
-      // ahead + μβ x⁻, divided so that it stays near the weights.
-      const T behind = block.state[1][e] - block.state[2][e];
-      block.payload[0][e] = ahead + turn * (behind - ahead);
+      block.payload[0][e] = block.current[e] + block.state[0][e];
     }
   }
   template <class T>
   FAST_HOST_DEVICE void combine(const Block<T>& block) {
     const T mu = static_cast<T>(options.mu), beta = static_cast<T>(options.momentum);
-    const T scale = static_cast<T>(1 + options.mu * options.momentum);
     for (std::size_t e = 0; e < block.count; ++e) {
-      T& added = block.state[0][e];
-      added = mu * added + scale * block.pull[0][e];
+      const T ahead = block.state[0][e], pull = block.pull[0][e];
+      T next = mu * (ahead + pull);
       if (options.momentum != 0) {
-        added += beta * block.state[2][e];
-        block.state[2][e] = (block.current[e] - block.state[1][e]) + added;
+        const T moved = (block.current[e] - block.state[1][e]) + ahead;
+        next += beta * (moved + mu * block.state[2][e]);
+        block.state[1][e] = block.current[e] + ahead;
+        block.state[2][e] = pull;
       }
-      block.current[e] += added;
-      if (options.momentum != 0) block.state[1][e] = block.current[e];
+      block.state[0][e] = next;
+      block.current[e] += ahead + pull;
     }
-  }
-
- private:
-  FAST_HOST_DEVICE double turned() const {
-    const double product = options.mu * options.momentum;
-    return product / (1 + product);
   }
 };
 
