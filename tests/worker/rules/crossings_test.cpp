@@ -1,6 +1,6 @@
-// Outer rules, with few coded entries and on sites, while spares take seats and workers
-// join. In rounds that all workers make together, each follows the rule's equations with the mean
-// of all. In the end they stand at the optimum of all.
+// Outer rules, with few coded entries and on sites, and rules that remember, while spares take
+// seats and workers join. In rounds that all workers make together, each follows the rule's
+// equations with the mean of all. In the end they stand at the optimum of all.
 #include "worker/rules/crossing_run.hpp"
 
 #include <fast/topology/graphs.hpp>
@@ -324,5 +324,24 @@ TEST_CASE("crossings: coded gradient tracking, spares and workers that join") {
     REQUIRE(end.ends.size() == static_cast<std::size_t>(run.all()));
     for (std::size_t e = 0; e < crossing_elements; ++e)
       REQUIRE(std::abs(mean_end(run, end, e) - crossing_optimum(run, e)) < 1e-6);
+  }
+}
+
+// While a seat is vacant, the chain is two parts. Each worker comes to the optimum of all.
+TEST_CASE("crossings: a chain that relays, spares and workers that join") {
+  const std::uint64_t seed = test_seed(65);
+  Rng rng(seed);
+  for (int k = 0; k < 6; ++k) {
+    CrossingRun run{.rule = "relay_sum", .topology = stencil::grid1d()};
+    run.workers = 3 + crossing_below(rng, 4);
+    run.rounds_after = 1500;
+    draw_events(run, rng);
+    INFO("FAST_TEST_SEED=" << seed << ", case " << k << ": " << run.text());
+    const CrossingEnd end = testing::made(run);
+    REQUIRE(end.ends.size() == static_cast<std::size_t>(run.all()));
+    for (const auto& [seat, x] : end.ends) {
+      for (std::size_t e = 0; e < crossing_elements; ++e)
+        REQUIRE(std::abs(x[e] - crossing_optimum(run, e)) < 1e-6);
+    }
   }
 }
