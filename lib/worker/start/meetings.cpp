@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fast/core/error.hpp>
 #include <vector>
 
 namespace fast::worker {
 namespace {
 
-constexpr int most_workers = 1024;
 constexpr double least_pivot = 1e-9;  ///< of a graph in one part; the ring of 1024: 2e-5
 
 class Square {
@@ -102,9 +100,6 @@ double largest_eigenvalue(const Square& inverse) {
 }  // namespace
 
 algorithm::Meetings meetings_of(const Schedule& schedule) {
-  require(schedule.workers() <= most_workers, ErrorKind::argument,
-          "a2cid2: {} workers; above {}, give mixing_rate and second_step", schedule.workers(),
-          most_workers);
   if (schedule.workers() == 1) return {};
   const Square met = meetings_in_a_round(schedule);
   Square inverse = shifted_laplacian(met);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "topology/hosts.hpp"
+#include "worker/start/meetings.hpp"
 #include "worker/start/requirements.hpp"
 
 namespace fast {
@@ -110,6 +111,11 @@ void check_schedule(const Schedule& schedule, const RuleTraits& rule, std::int64
           "Worker: algorithm {} on schedule {}, which changes from round to round; it needs a "
           "topology that stays",
           rule.name, schedule.name());
+  require(!rule.topology.needs_meetings || schedule.workers() <= worker::most_workers_that_meet,
+          ErrorKind::topology,
+          "Worker: algorithm {} for {} workers: for more than {}, its adaptive rates are not "
+          "computed; give both mixing_rate and second_step",
+          rule.name, schedule.workers(), worker::most_workers_that_meet);
   require(
       !rule.topology.needs_sites || host_edges_of(schedule.at(0)) != HostEdges::Kind::anywhere,
       ErrorKind::topology,

@@ -246,3 +246,15 @@ TEST_CASE("the mean model is that of the weights for workers of gut that are apa
     }
   });
 }
+
+TEST_CASE("a2cid2 with adaptive rates is refused at once where there are too many workers") {
+  const auto check = [](int workers, const algorithm::A2cid2Options& options) {
+    static_cast<void>(fitting_weights(schedule::alternating_pairs().make(workers),
+                                      algorithm::a2cid2(options).traits(), WeightRule::automatic,
+                                      false));
+  };
+  CHECK_NOTHROW(check(1024, {}));
+  CHECK_THROWS_WITH(check(1026, {}),
+                    Contains("algorithm a2cid2 for 1026 workers") && Contains("mixing_rate"));
+  CHECK_NOTHROW(check(1026, {.mixing_rate = 0.1, .second_step = 0.6}));
+}
