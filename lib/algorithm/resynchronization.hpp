@@ -3,8 +3,9 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <fast/algorithm/algorithm.hpp>
+
+#include "core/host_device.hpp"
 
 namespace fast::algorithm {
 
@@ -17,8 +18,11 @@ namespace fast::algorithm {
 /// the copies, not the weights.
 class Resynchronization {
  public:
-  void start(const RoundInfo& info) { numbers_ = {info.restarts ? 1.0 : 0.0, 0}; }
-  bool sends() const { return numbers_[0] == 0; }
+  FAST_HOST_DEVICE void start(const RoundInfo& info) {
+    numbers_[0] = info.restarts ? 1 : 0;
+    numbers_[1] = 0;
+  }
+  FAST_HOST_DEVICE bool sends() const { return numbers_[0] == 0; }
   void begin_combine(const RoundInfo& info) {
     auto& [silent, left] = numbers_;
     if (silent != 0 && left == 0) left = 2 * info.workers + 1;
@@ -27,12 +31,12 @@ class Resynchronization {
     if (left <= info.workers + 1) silent = 0;
   }
   /// In this combination.
-  bool uses_differences() const { return uses_; }
+  FAST_HOST_DEVICE bool uses_differences() const { return uses_; }
 
   TensorView view() { return view_of("resynchronization", std::span<double>(numbers_)); }
 
  private:
-  std::array<double, 2> numbers_{};  ///< whether messages are empty; exchanges until uses_
+  double numbers_[2] = {};  ///< whether messages are empty; exchanges until uses_
   bool uses_ = true;
 };
 

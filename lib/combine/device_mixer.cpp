@@ -140,7 +140,11 @@ void DeviceMixer::take_state() {
 void DeviceMixer::run(const Pass& pass) {
   if (pass.next != nullptr) ++messages_;
   const bool starts = pass.kind == Pass::Kind::start;
-  if (starts) algorithm_->apply(algorithm::Sweep::start, algorithm::Block<float>{});
+  if (starts) {
+    algorithm::Block<float> none;
+    none.info = pass.info;
+    algorithm_->apply(algorithm::Sweep::start, none);
+  }
   require(
       pass.kind != Pass::Kind::gather && pass.kind != Pass::Kind::measure, ErrorKind::internal,
       "DeviceMixer: a sweep that gathers or measures; messages on devices do not change while they "

@@ -22,10 +22,11 @@ namespace fast::combine {
 
 /// The rules that devices know. Work without one has the first.
 using DeviceRule =
-    std::variant<algorithm::Averaging, algorithm::A2cid2, algorithm::D2, algorithm::DecentLam,
-                 algorithm::DiLoCo, algorithm::Edm, algorithm::GasLoC, algorithm::GradientExchange,
-                 algorithm::GradientTracking, algorithm::Gut, algorithm::NoLoCo,
-                 algorithm::PartialAveraging, algorithm::PushSum, algorithm::QuasiGlobalMomentum>;
+    std::variant<algorithm::Averaging, algorithm::A2cid2, algorithm::CodedGasLoC, algorithm::D2,
+                 algorithm::DecentLam, algorithm::DiLoCo, algorithm::Edm, algorithm::GasLoC,
+                 algorithm::GradientExchange, algorithm::GradientTracking, algorithm::Gut,
+                 algorithm::NoLoCo, algorithm::PartialAveraging, algorithm::PushSum,
+                 algorithm::QuasiGlobalMomentum>;
 /// That of an algorithm, as it is now; empty where it is none of them.
 std::optional<DeviceRule> device_rule(const algorithm::Algorithm& algorithm);
 
@@ -43,7 +44,7 @@ struct ElementWork {
   /// In the type of computation, which is f32 for 16-bit weights. A model with such weights has
   /// `widening` 2: an element lies at twice its place in the model.
   std::byte* state[algorithm::max_state_vectors] = {};
-  std::byte* sent[algorithm::max_payload_vectors] = {};  ///< payloads of 16-bit weights, likewise
+  std::byte* sent[algorithm::max_payload_vectors] = {};  ///< payloads that messages round, likewise
   std::byte* remainder = nullptr;  ///< of 16-bit weights: bf16, laid out as the model
   int widening = 1;
 

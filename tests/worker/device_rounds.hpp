@@ -265,6 +265,7 @@ inline std::vector<DeviceSetting> device_settings() {
           {"noloco", {{"period", "2"}}, "identity", 1},
           {"gasloc", {{"period", "2"}, {"acceleration", "0.3"}}},
           {"gasloc", {{"period", "3"}, {"delay", "2"}}, "identity", 1},
+          {"gasloc", {{"period", "2"}, {"changes", "true"}, {"acceleration", "0.3"}}},
           {"gradient_exchange"}};
 }
 

@@ -4,6 +4,7 @@
 #include <fast/algorithm/rules.hpp>
 
 #include "algorithm/averaging.hpp"
+#include "algorithm/resynchronization.hpp"
 #include "algorithm/rules/outer_steps.hpp"
 #include "core/host_device.hpp"
 
@@ -64,6 +65,60 @@ struct GasLoC : OuterGossip {
       const T u = block.own[0][e];
       advance(block, e, u, u + alpha * block.pull[0][e]);
     }
+  }
+};
+
+/// Sends q = u - x̂_i, where all neighbors hold x̂_i, the sum of this worker's messages. What a codec
+/// loses is in the next difference. Memory: 4P of state (the copies of neighbors in one vector, as
+/// in choco).
+/// State: u, u of the exchange before, x̂_i, Σ_j W_ij (x̂_j - x̂_i).
+struct CodedGasLoC : OuterGossip {
+  using Arithmetic = CodedGasLoC;
+
+  Resynchronization resynchronization;
+
+  RuleTraits traits() const;
+
+  template <class T>
+  FAST_HOST_DEVICE void start(const Block<T>& block) {
+    OuterGossip::start(block);
+    resynchronization.start(block.info);
+    for (std::size_t e = 0; e < block.count; ++e) {
+      block.state[2][e] = block.info.starts_equal ? block.current[e] : T{0};
+      block.state[3][e] = 0;
+    }
+  }
+  template <class T>
+  FAST_HOST_DEVICE void publish(const Block<T>& block) {
+    const T eta = static_cast<T>(options.rate);
+    const bool sends = resynchronization.sends();
+    for (std::size_t e = 0; e < block.count; ++e) {
+      T& u = block.state[0][e];
+      u += eta * (block.current[e] - u);
+      block.payload[0][e] = sends ? u - block.state[2][e] : T{0};
+    }
+  }
+  void begin_combine(const RoundInfo& info, std::span<const double> own,
+                     std::span<const double> pull) {
+    OuterGossip::begin_combine(info, own, pull);
+    resynchronization.begin_combine(info);
+  }
+  template <class T>
+  FAST_HOST_DEVICE void combine(const Block<T>& block) {
+    const T alpha =
+        resynchronization.uses_differences() ? static_cast<T>(options.consensus_step) : T{0};
+    for (std::size_t e = 0; e < block.count; ++e) {
+      const T u = block.state[0][e];
+      block.state[2][e] += block.own[0][e];
+      block.state[3][e] += block.pull[0][e];
+      advance(block, e, u, u + alpha * block.state[3][e]);
+    }
+  }
+
+  std::vector<TensorView> numbers() {
+    std::vector<TensorView> views = OuterGossip::numbers();
+    views.push_back(resynchronization.view());
+    return views;
   }
 };
 
