@@ -21,16 +21,20 @@ DType slot_type(const codec::Piece& piece) {
 }  // namespace
 
 DeviceMixer::DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
-                         const codec::Options& codec, std::shared_ptr<Accelerator> accelerator)
+                         const codec::Options& codec, std::shared_ptr<Accelerator> accelerator,
+                         std::shared_ptr<codec::HostMessage> message)
     : Mixer(std::make_unique<DeviceMemory>(std::move(layout), accelerator), std::move(algorithm),
             codec, false),
-      accelerator_(std::move(accelerator)) {
+      accelerator_(std::move(accelerator)),
+      message_(std::move(message)) {
+  if (message_) message_->coder = make_coder();
   work_.widening = has_halves() ? 2 : 1;
   const std::size_t model = this->layout().size_bytes();
   const std::size_t widened = static_cast<std::size_t>(work_.widening) * model;
   for (int s = 0; s < traits().memory.vectors; ++s)
     work_.state[s] = keep(fmt::format("mixer.state.{}", s), widened);
-  for (int k = 0; has_halves() && keeps_payload() && k < traits().messages.vectors; ++k)
+  const bool rounds = has_halves() || message_;
+  for (int k = 0; rounds && keeps_payload() && k < traits().messages.vectors; ++k)
     work_.sent[k] = keep(fmt::format("mixer.sent.{}", k), widened);
   if (has_halves()) work_.remainder = keep("mixer.remainder", model);
   looks_ = accelerator_->work()->allocate(2 * sizeof(Looks));
@@ -50,7 +54,8 @@ void DeviceMixer::rebind(ParameterLayout layout) {
 
 void DeviceMixer::make_tables() {
   std::map<std::pair<DType, DType>, std::vector<const codec::Piece*>> by_type;
-  for (const codec::Piece& piece : coded_.pieces()) {
+  const codec::CodedLayout plain(memory_->swept(), codec::Kind::identity);
+  for (const codec::Piece& piece : (message_ ? plain : coded_).pieces()) {
     by_type[{piece.segment.dtype, slot_type(piece)}].push_back(&piece);
   }
   runs_.clear();
@@ -119,7 +124,13 @@ std::uint32_t DeviceMixer::bad_looks() const {
 }
 
 std::vector<TensorView> DeviceMixer::state() {
-  std::vector<TensorView> views{view_of("mixer.messages", std::span(&messages_, 1))};
+  std::int64_t& messages = message_ ? message_->coder.messages() : messages_;
+  std::vector<TensorView> views{view_of("mixer.messages", std::span(&messages, 1))};
+  if (message_) {
+    const auto& errors = message_->coder.errors();
+    for (std::size_t k = 0; k < errors.size(); ++k)
+      views.push_back(view_of(fmt::format("mixer.error.{}", k), errors[k].as<std::uint8_t>()));
+  }
   for (Kept& kept : kept_) {
     if (kept.image.size_bytes() == 0) kept.image = AlignedBuffer(kept.size_bytes);
     memory_->copy(kept.image.data(), kept.memory.get(), kept.size_bytes);
@@ -206,7 +217,7 @@ void DeviceMixer::add_publication(ElementWork& work, const Pass& pass) const {
   // As HostMixer does it, so that results are the same.
   work.average = work.combines && work.pulls && !guarded_reads && traits().plain_average &&
                  !is_half(work.type);
-  work.sums_first = pass.info.asynchronous || work.slot == DType::f16;
+  work.sums_first = pass.info.asynchronous || work.slot == DType::f16 || message_;
   if (traits().messages.weights_apart && pass.kind != Pass::Kind::weights) {
     work.next_weights = pass.next->weights;
   }

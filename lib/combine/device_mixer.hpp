@@ -25,14 +25,17 @@ class DeviceMemory final : public ModelMemory {
 
 class DeviceMixer final : public Mixer {
  public:
-  /// What check_for_device() lets pass.
+  /// What check_for_device() lets pass. `message`: messages are coded by the host, and have the
+  /// model's types on the device; null: as they are there.
   DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
-              const codec::Options& codec, std::shared_ptr<Accelerator> accelerator);
+              const codec::Options& codec, std::shared_ptr<Accelerator> accelerator,
+              std::shared_ptr<codec::HostMessage> message = nullptr);
 
   void rebind(ParameterLayout layout) override;
   bool has_finite_weights() const override;
   bool guard(const Payload& own) override;
   std::uint32_t bad_looks() const override;
+  codec::HostMessage* host_message() override { return message_.get(); }
   std::vector<TensorView> state() override;
   void take_state() override;
 
@@ -58,6 +61,8 @@ class DeviceMixer final : public Mixer {
   Looks* host_looks() const { return guard_looks() + 1; }
 
   std::shared_ptr<Accelerator> accelerator_;
+  std::shared_ptr<codec::HostMessage> message_;
+  std::int64_t messages_ = 0;  ///< where the device codes them
   std::vector<Runs> runs_;
   Memory looks_;                    ///< those of guard() and those of has_finite_weights()
   mutable std::uint32_t look_ = 0;  ///< the latest one's number

@@ -3,33 +3,28 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <fast/core/error.hpp>
 
-#include "codec/block.hpp"
 #include "combine/segment_sweep.hpp"
 #include "core/floating.hpp"
 
 namespace fast::combine {
 HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
                      const codec::Options& codec, bool sums)
-    : Mixer(std::make_unique<HostMemory>(std::move(layout)), std::move(algorithm), codec, sums) {
+    : Mixer(std::make_unique<HostMemory>(std::move(layout)), std::move(algorithm), codec, sums),
+      widening_(has_halves() ? 2 : 1),
+      coder_(make_coder()) {
   const bool rounds =
       has_halves() || codec::record_of(coded_.kind()).encode != nullptr || coded_.sparse().coded();
   keeps_own_ = rounds && keeps_payload();
-  widening_ = has_halves() ? 2 : 1;
   if (has_halves()) remainder_ = AlignedBuffer(this->layout().size_bytes());
-  feeds_back_ = codec::record_of(coded_.kind()).feeds_back && !traits().precision.corrects_coding;
   for (int s = 0; s < traits().memory.vectors; ++s) state_.push_back(kept());
-  for (int k = 0; k < traits().messages.vectors; ++k) {
-    if (keeps_own_) sent_.push_back(kept());
-    if (feeds_back_) errors_.push_back(kept());
-  }
+  for (int k = 0; keeps_own_ && k < traits().messages.vectors; ++k) sent_.push_back(kept());
 }
 
 AlignedBuffer HostMixer::kept() const { return AlignedBuffer(widening_ * layout().size_bytes()); }
 
 std::vector<TensorView> HostMixer::state() {
-  std::vector<TensorView> views{view_of("mixer.messages", std::span(&messages_, 1))};
+  std::vector<TensorView> views{view_of("mixer.messages", std::span(&coder_.messages(), 1))};
   const auto add = [&](const char* name, const std::vector<AlignedBuffer>& buffers) {
     for (std::size_t k = 0; k < buffers.size(); ++k) {
       views.push_back(view_of(fmt::format("mixer.{}.{}", name, k), buffers[k].as<std::uint8_t>()));
@@ -37,28 +32,21 @@ std::vector<TensorView> HostMixer::state() {
   };
   add("state", state_);
   add("sent", sent_);
-  add("error", errors_);
+  add("error", coder_.errors());
   if (remainder_.size_bytes() > 0)
     views.push_back(view_of("mixer.remainder", remainder_.as<std::uint8_t>()));
   for (TensorView& view : algorithm_->state()) views.push_back(std::move(view));
   return views;
 }
 
-/// Of payload vector k of this message.
-std::optional<std::uint32_t> HostMixer::rounding_key(int k) const {
-  if (!codec_.stochastic) return {};
-  return static_cast<std::uint32_t>(
-      mix_seed(codec_.seed, static_cast<std::uint64_t>(messages_), static_cast<std::uint64_t>(k)));
-}
-
 void HostMixer::begin_message(const Pass& pass) {
-  ++messages_;
+  coder_.begin_message();
   writers_.clear();
   const codec::CodedLayout& message = coded_;
   for (int k = 0; k < traits().messages.vectors; ++k) {
     std::byte* vector = pass.next->vector(k);
     if (message.kind() == codec::Kind::sparse)
-      writers_.emplace_back(message.sparse(), vector, rounding_key(k));
+      writers_.emplace_back(message.sparse(), vector, coder_.rounding_key(k));
     if (message.kind() == codec::Kind::selected) codec::write_combination(vector, pass.info.round);
   }
 }

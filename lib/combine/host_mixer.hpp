@@ -4,8 +4,6 @@
 
 #include <fast/core/memory.hpp>
 
-#include <optional>
-
 #include "combine/mixer.hpp"
 
 namespace fast::combine {
@@ -23,7 +21,6 @@ class HostMixer final : public Mixer {
   struct SegmentSweep;
   void run(const Pass& pass) override;
   void begin_message(const Pass& pass);
-  std::optional<std::uint32_t> rounding_key(int k) const;
   AlignedBuffer kept() const;
   template <class T>
   const PartUpdate<T>* update() const {
@@ -32,13 +29,12 @@ class HostMixer final : public Mixer {
   }
 
   bool keeps_own_;        ///< the payload is needed again, and messages may not be the same
-  bool feeds_back_;       ///< what coding lost is added to the next message
   std::size_t widening_;  ///< from the packed offset of an element to that in the buffers below
   // In the type of computation.
   std::vector<AlignedBuffer> state_;
   std::vector<AlignedBuffer> gathered_;  ///< pulls, by payload vector
   std::vector<AlignedBuffer> sent_;      ///< payloads, where kept
-  std::vector<AlignedBuffer> errors_;    ///< what coding lost, where fed back
+  codec::Coder coder_;
   std::vector<codec::SparseWriter> writers_;
   AlignedBuffer remainder_;  ///< of 16-bit weights: bf16, laid out as the model
 };

@@ -78,6 +78,15 @@ bool Mixer::has_halves() const {
   });
 }
 
+codec::Coder Mixer::make_coder() const {
+  return {codec_,
+          coded_.kind(),
+          traits().messages.vectors,
+          !traits().precision.corrects_coding,
+          layout().size_bytes(),
+          has_halves() ? std::size_t{2} : std::size_t{1}};
+}
+
 void Mixer::rebind(ParameterLayout layout) {
   memory_->rebind(std::move(layout));
   coded_ = coded_layout(memory_->swept(), traits(), codec_, sums_ != nullptr);

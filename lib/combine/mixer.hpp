@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "codec/coded_layout.hpp"
+#include "codec/coder.hpp"
 #include "combine/block_sources.hpp"
 #include "combine/message_scalars.hpp"
 #include "combine/model_memory.hpp"
@@ -62,6 +62,8 @@ class Mixer {
   virtual bool guard(const Payload& /*own*/) { return false; }
   /// Looks of guard() that have met such a value, as far as the device is known to have come.
   virtual std::uint32_t bad_looks() const { return 0; }
+  /// Of messages on a device that the host codes; null: there are none.
+  virtual codec::HostMessage* host_message() { return nullptr; }
   /// The model has moved in memory.
   virtual void rebind(ParameterLayout layout);
 
@@ -123,6 +125,8 @@ class Mixer {
   bool keeps_payload() const {
     return traits().messages.own == algorithm::Own::payload && !traits().plain_average;
   }
+  /// Of this model's messages, which have been none.
+  codec::Coder make_coder() const;
   bool is_summed(int vector) const { return sums_ && vector >= traits().messages.summed_from; }
 
   std::unique_ptr<ModelMemory> memory_;
@@ -130,7 +134,6 @@ class Mixer {
   codec::Options codec_;
   codec::CodedLayout coded_;
   std::unique_ptr<RunningSums> sums_;  ///< null: publications travel as they are
-  std::int64_t messages_ = 0;
   bool finite_ = true;
   AnyPartUpdate update_;
 

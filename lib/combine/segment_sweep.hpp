@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fast/core/random.hpp>
 #include <fast/mixing/kernels.hpp>
 #include <fast/mixing/robust.hpp>
 #include <type_traits>
@@ -434,21 +433,15 @@ struct HostMixer::SegmentSweep {
     if (keeps_own) std::memcpy(kept(mixer.sent_[i], first), values, count * sizeof(T));
     if (is_summed(k)) return emit_sum(k, first, count);
     if (sparse) return mixer.writers_[i].append(values, piece.first + first, count);
-    const std::optional<std::uint32_t> rounding_key = mixer.rounding_key(k);
     if (selected) {
       const codec::SelectedShape& shape = coded.selected();
       return codec::encode_selected(shape, shape.code_of(segment.dtype), pass.info.round, values,
-                                    piece.first + first, count, pass.next->vector(k), rounding_key);
+                                    piece.first + first, count, pass.next->vector(k),
+                                    mixer.coder_.rounding_key(k));
     }
     std::byte* to = pass.next->vector(k) + piece.code_offset(first);
     if (plain) return note(stream(reinterpret_cast<Stored*>(to), values, count));
-    const codec::Rounding rounding{rounding_key, piece.first + first};
-    if (mixer.feeds_back_) {
-      codec::encode_with_feedback(piece.kind, values, kept(mixer.errors_[i], first), count,
-                                  code_scratch, rounding);
-    } else {
-      codec::encode(piece.kind, values, count, code_scratch, rounding);
-    }
+    mixer.coder_.encode(piece, k, values, first, count, code_scratch);
     mixing::stream_copy(to, code_scratch, piece.code_bytes(count));
   }
 };

@@ -48,6 +48,7 @@ void take(const std::vector<TensorView>& saved, const TensorView& own) {
 
 /// The message in force, where the host can read it.
 const std::byte* WorkerState::message() {
+  if (const codec::HostMessage* coded = worker_.mixer.host_message()) return coded->code.data();
   const std::byte* own = worker_.exchange.published().data;
   if (!worker_.options().accelerator) return own;
   const std::size_t bytes = worker_.setting.shape.vectors_bytes();
@@ -58,6 +59,7 @@ const std::byte* WorkerState::message() {
 }
 
 std::vector<TensorView> WorkerState::views() {
+  worker_.exchange.flush();  // what it codes is in the state
   const PayloadShape& shape = worker_.setting.shape;
   const Progress& progress = worker_.progress;
   counters_ = {progress.stats.rounds, progress.combinations, progress.sent ? 1 : 0};
@@ -157,9 +159,14 @@ void WorkerState::restore_message(const std::vector<TensorView>& saved) {
   const PayloadShape& shape = worker_.setting.shape;
   const MutablePayload next = worker_.exchange.acquire();
   const TensorView& message = find(saved, raw(message_name, next.data, shape.vectors_bytes()));
-  worker_.mixer.memory().copy(next.data, static_cast<const std::byte*>(message.data),
-                              shape.vectors_bytes());
-  worker_.mixer.memory().settle();
+  const auto* from = static_cast<const std::byte*>(message.data);
+  if (codec::HostMessage* coded = worker_.mixer.host_message()) {
+    std::memcpy(coded->code.data(), from, shape.vectors_bytes());
+    coded->is_given = true;
+  } else {
+    worker_.mixer.memory().copy(next.data, from, shape.vectors_bytes());
+    worker_.mixer.memory().settle();
+  }
   if (shape.scalars > 0) {
     take(saved,
          view_of(scalars_name, std::span(next.scalars, static_cast<std::size_t>(shape.scalars))));

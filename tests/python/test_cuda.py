@@ -261,8 +261,8 @@ def test_a_module_on_two_devices_is_refused():
 
 @on_a_gpu
 def test_what_a_gpu_does_not_average_is_refused_by_name():
-    with pytest.raises(fast.ArgumentError, match='"0.weight" .*f64 is on a device, where f64 is averaged with codec identity only'):
-        fast.local.run(1, lambda: fast.Worker(net(0.0, dtype=torch.float64), codec="bf16"))
+    with pytest.raises(fast.ArgumentError, match='codec int8 with "0.weight" .*bf16 on a device, .*would be rounded twice'):
+        fast.local.run(1, lambda: fast.Worker(net(0.0, dtype=torch.bfloat16), codec="int8"))
 
 
 @on_a_gpu

@@ -382,6 +382,8 @@ TEST_CASE("what a worker takes of a device's memory") {
   CHECK(images(awc, Sharing{}) == 2 + 1);
   CHECK(images({"awc", {}, "bf16"}, mapped) == 0);
   CHECK(images({"awc", {}, "bf16"}, Sharing{}) == 2 + 1);
+  CHECK(images({"awc", {}, "int8"}, mapped) == 0);
+  CHECK(images({"awc", {}, "int8"}, Sharing{}) == 2 + 1);
   CHECK(images(awc1, mapped) == 1);
   CHECK(images(awc1, Sharing{}) == 3 + 1);
   CHECK(images(atc1, mapped) == 1);

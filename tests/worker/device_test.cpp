@@ -74,6 +74,34 @@ TEST_CASE("workers on devices and on the host average with each other") {
   check_device_rounds<float>(odd_on_device, 3);
 }
 
+TEMPLATE_TEST_CASE("the host codes what a device does not, and all have the same bits", "", float,
+                   double) {
+  const int workers = GENERATE(2, 3);
+  const auto mapped = [](int) {
+    return std::make_shared<HostAccelerator>(Sharing{.on_host = true, .on_all = true});
+  };
+  const auto settings = coded_device_settings();
+  SECTION("staged") { check_device_rounds<TestType>(on_device, workers, settings); }
+  SECTION("mapped") { check_device_rounds<TestType>(mapped, workers, settings); }
+  SECTION("some by the host") {
+    const auto some = [](int) {
+      return std::make_shared<HostAccelerator>(Sharing{.on_host = true});
+    };
+    check_device_rounds<TestType>(some, 3, settings);
+  }
+  SECTION("beside workers on the host") {
+    check_device_rounds<TestType>(odd_on_device, workers, settings);
+  }
+}
+
+TEST_CASE("16-bit weights beside others travel as they are when the host codes") {
+  const std::vector<DeviceSetting> settings{{"awc", {}, "bf16_stochastic"},
+                                            {"awc", {}, "bf16_stochastic", 1},
+                                            {"d2", {}, "bf16"},
+                                            {"gradient_tracking", {}, "fp16"}};
+  check_device_rounds<Mixed>(on_device, 3, settings);
+}
+
 TEST_CASE("payloads go up and down while the step computes") {
   const int workers = GENERATE(1, 3);
   local::run(workers, [](const Group& group) {
@@ -164,20 +192,23 @@ TEST_CASE("what a device does not do is refused in one line that names it") {
                                       "gradient_tracking, d2, "));
     CHECK(why.find('\n') == std::string::npos);
   }
-  for (const char* name : {"int8", "bf16_stochastic"}) {
-    const auto coded = [&](WorkerOptions& options) { options.codec = codec::by_name(name); };
-    CHECK_THAT(refusal("awc", coded), ContainsSubstring("codec " + std::string(name)));
-  }
-  const auto bf16 = [](WorkerOptions& options) { options.codec = codec::by_name("bf16"); };
-  CHECK_THAT(refusal("d2", bf16), ContainsSubstring("codec bf16 with algorithm d2"));
+  const auto few = [](WorkerOptions& options) {
+    options.algorithm = algorithm::diloco({.fraction = 0.1});
+  };
+  CHECK_THAT(refusal("diloco", few), ContainsSubstring("choose other options of the rule"));
   const auto late = [](WorkerOptions& options) { options.staleness = 1; };
   CHECK_THAT(refusal("push_sum", late),
              ContainsSubstring("algorithm push_sum") && ContainsSubstring("staleness above 0"));
-  const auto doubles = [](std::vector<TensorView>& views) {
-    views[1].dtype = DType::f64;
+  const auto halves = [](std::vector<TensorView>& views) {
+    views[1].dtype = DType::bf16;
     views[1].shape = {18};
   };
-  CHECK_THAT(refusal("awc", bf16, doubles), ContainsSubstring("\"tensor1\" [18] f64"));
+  for (const std::string codec : {"int8", "int8_stochastic"}) {
+    const auto coded = [&](WorkerOptions& options) { options.codec = codec::by_name(codec); };
+    CHECK_THAT(
+        refusal("awc", coded, halves),
+        ContainsSubstring("codec " + codec + " with \"tensor1\" [18] bf16 on a device, where"));
+  }
 }
 
 TEST_CASE("a rule of the caller's own is refused on a device, and rules that run there are named") {
@@ -230,11 +261,28 @@ TEST_CASE("a worker on a device leaves out a step that is not finite") {
 TEMPLATE_TEST_CASE(
     "a worker on a device takes up the state that one on the host has left, and the reverse", "",
     float, BFloat16, Mixed) {
-  for (const char* name :
-       {"awc", "d2", "edm", "gut", "decentlam", "push_sum", "gradient_tracking"}) {
+  const algorithm::Parameters changes{{"period", "2"}, {"changes", "true"}};
+  std::vector<DeviceSetting> settings{{"awc"},
+                                      {"d2"},
+                                      {"edm"},
+                                      {"gut"},
+                                      {"decentlam"},
+                                      {"push_sum"},
+                                      {"gradient_tracking"},
+                                      {"gasloc", changes}};
+  if (std::is_same_v<TestType, float>) {
+    for (const char* rule : {"awc", "atc", "gradient_tracking"}) {
+      for (const char* codec : {"int8", "int8_stochastic", "bf16_stochastic"})
+        settings.push_back({rule, {}, codec});
+    }
+    settings.push_back({"diloco", changes, "int4", 0, Initial::broadcast});
+    settings.push_back({"gasloc", changes, "int2"});
+    settings.push_back(
+        {"noloco", {{"period", "4"}, {"delay", "3"}}, "int8"});  // cut between message and average
+  }
+  for (const DeviceSetting& setting : settings) {
     for (const bool first_on_device : {false, true}) {
-      INFO(name << (first_on_device ? ", from the device" : ", from the host"));
-      const DeviceSetting setting{name};
+      INFO(text_of(setting) << (first_on_device ? ", from the device" : ", from the host"));
       const auto whole = all_device_rounds<TestType>(3, setting, on_host);
       std::vector<std::vector<double>> resumed(3);
       local::run(3, [&](const Group& group) {

@@ -16,6 +16,7 @@
 #include "exchange/open_coordinator.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
+#include "support/rules.hpp"
 #include "support/seed.hpp"
 #include "worker/placed.hpp"
 #include "worker/quick.hpp"
@@ -225,6 +226,7 @@ std::vector<std::vector<double>> train_in_step(const Run& run) {
     for (double& value : x) value = rng.normal();
     WorkerOptions options = testing::quick();
     options.algorithm = algorithm::by_name(run.rule);
+    options.codec = codec::by_name(run.codec);
     const TensorView view = testing::placed(view_of("x", std::span(x)), run.place, options);
     Worker worker(group, run.topology, {view}, options);
     const bool is_lost = threads.rank() == lost_worker, is_spare = threads.rank() == run.workers;
@@ -289,11 +291,17 @@ TEST_CASE("a spare takes the seat of a lost worker whose weights are on a device
   const auto run = [](Place place, const char* rule, int workers, std::int64_t staleness = 0) {
     return Run{.rule = rule, .staleness = staleness, .workers = workers, .place = place};
   };
+  const auto coded = [](Run run, const char* codec) {
+    run.codec = codec;
+    return run;
+  };
   Run failing = run(Place::mapped, "awc", 4);
   failing.spares = 2;
   failing.first_fails = true;
   for (const Run& each :
-       {run(Place::mapped, "awc", 4), run(Place::staged, "atc", 3), run(Place::mapped, "d2", 2),
+       {coded(run(Place::mapped, "awc", 4), "int8"),
+        coded(run(Place::staged, "awc", 3, 1), "bf16_stochastic"), run(Place::mapped, "awc", 4),
+        run(Place::staged, "atc", 3), run(Place::mapped, "d2", 2),
         run(Place::staged, "push_sum", 4), run(Place::mapped, "gradient_tracking", 4),
         run(Place::mapped, "awc", 3, 1), run(Place::staged, "atc", 3, 1), failing}) {
     INFO(each.text());
@@ -307,7 +315,20 @@ TEST_CASE("a spare takes the seat of a lost worker whose weights are on a device
 }
 
 TEST_CASE("workers on devices and a spare go the rounds of those on the host, bit for bit") {
-  for (Run run : {Run{"atc"}, Run{"atc", 0, 2}, Run{"gradient_tracking", 0, 3}}) {
+  const std::uint64_t seed = test_seed(52);
+  Rng rng(seed);
+  std::vector<Run> runs{{"atc"}, {"atc", 0, 2}, {"gradient_tracking", 0, 3}};
+  const std::vector<std::string_view> codecs = testing::codecs_of_weights();
+  for (const char* rule : {"atc", "gradient_tracking", "d2"}) {
+    for (int k = 0; k < 2; ++k) {
+      Run run{.rule = rule, .workers = 2 + static_cast<int>(rng.below(3))};
+      run.codec = std::string(codecs[1 + rng.below(codecs.size() - 1)]);
+      run.dies_in = 5 + static_cast<int>(rng.below(40));
+      runs.push_back(run);
+    }
+  }
+  INFO("seed " << seed);
+  for (Run run : runs) {
     const auto expected = train_in_step(run);
     CHECK(expected.back().size() > 0);
     for (const Place place : {Place::staged, Place::mapped}) {

@@ -21,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -98,7 +99,7 @@ struct WorkerOptions {
   algorithm::Rule algorithm = algorithm::awc();
   /// Of the device that the tensors are on (all of them); null: they are in host memory. Workers
   /// with and without one fit each other. What a device does not do (algorithms that are not
-  /// elementwise, most codecs) is refused by name.
+  /// elementwise, codecs of 8 bits and less for 16-bit weights) is refused by name.
   std::shared_ptr<Accelerator> accelerator;
   /// Joins this job to jobs at other places. For one worker whose tensors are in host memory; null:
   /// there are no other sites. The constructor then blocks until the site takes part.
@@ -153,9 +154,10 @@ struct WorkerOptions {
   std::string must_agree;
 };
 
-/// Why workers with such options cannot have their tensors on a device, in one line; empty when
+/// Why workers with such options cannot have these tensors on a device, in one line; empty when
 /// they can.
-std::string why_not_on_device(const WorkerOptions& options);
+std::string why_not_on_device(const WorkerOptions& options,
+                              std::span<const TensorView> tensors = {});
 
 /// Workers that take no part in training any more, by rank, sorted.
 struct Departures {

@@ -97,15 +97,15 @@ struct RuleElements {
       if (state[s] != nullptr) one.state[s] = state[s] + kept;
     }
     for (int k = 0; k < most_vectors; ++k) {  // unrolled, as all values are to be in registers
-      one.own[k] = halves ? &own_payload[k] : &message[k];
+      one.own[k] = &own_payload[k];
       one.message[k] = &message[k];
       one.pull[k] = &pull[k];
       one.payload[k] = &payload[k];
       if (k >= (is_buffer ? 1 : vectors)) continue;
       if (own != nullptr && !is_buffer) convert(*message_at(own, k, place), message[k]);
       if (pulls) pull[k] = pull_towards(k, place, is_buffer ? x : message[k], unit && !is_buffer);
-      const bool exact = halves && sent[k] != nullptr && !info.restarts;
-      if (halves) own_payload[k] = exact ? sent[k][kept] : message[k];
+      const bool exact = sent[k] != nullptr && !info.restarts;
+      own_payload[k] = exact ? sent[k][kept] : message[k];
     }
     if constexpr (requires { its.start(one); }) {
       if (starts && !is_buffer) its.start(one);
@@ -117,7 +117,7 @@ struct RuleElements {
       for (int k = 0; k < most_vectors; ++k) {
         if (k >= (is_buffer ? 1 : vectors)) continue;
         convert(payload[k], *message_at(next, k, place));
-        if (halves && sent[k] != nullptr) sent[k][kept] = payload[k];
+        if (sent[k] != nullptr) sent[k][kept] = payload[k];
       }
     }
     if (next_weights != nullptr) convert(x, next_weights[in_model]);

@@ -18,7 +18,7 @@ class MappedPeers final : public Peers {
   MappedPeers(std::shared_ptr<Peers> host, const Staging& staging)
       : host_(std::move(host)),
         images_(staging),
-        has_weights_(staging.weights != Staging::Weights::at_the_end),
+        has_weights_(staging.weights != Staging::Weights::at_the_end || staging.message),
         region_(staging.region),
         work_(staging.work->beside()) {}
 
@@ -84,7 +84,7 @@ class MappedPeers final : public Peers {
 
   std::shared_ptr<Peers> host_;
   exchange::ImageLayout images_;
-  bool has_weights_;  ///< an image has
+  bool has_weights_;  ///< an image has, or what the code of a message makes of them
   DeviceRegion region_;
   mutable std::mutex mutex_;
   std::shared_ptr<DeviceWork> work_;

@@ -8,11 +8,13 @@
 #include <optional>
 #include <utility>
 
+#include "codec/coder.hpp"
 #include "core/serial_executor.hpp"
 #include "exchange/device/host_pins.hpp"
 #include "exchange/device/image.hpp"
 #include "exchange/device/stamped_reads.hpp"
 #include "exchange/peers.hpp"
+#include "exchange/shared/seqlock.hpp"
 
 namespace fast {
 namespace {
@@ -33,13 +35,33 @@ const std::byte* bytes_of(const std::uint64_t& value) {
 class Transfers {
  public:
   Transfers(const ImageLayout& images, DeviceWork& work, DeviceRegion region,
-            std::optional<StampedReads>& reads)
+            std::optional<StampedReads>& reads, std::shared_ptr<codec::HostMessage> message)
       : images_(images),
         work_(work),
         copies_(work.beside()),
         pins_(work),
         region_(std::move(region)),
-        reads_(reads) {}
+        reads_(reads),
+        message_(std::move(message)) {
+    if (!message_) return;
+    packed_ = work.allocate_on_host(shape().vector_bytes);
+    code_ = AlignedBuffer(message_->layout.size_bytes());
+  }
+
+  /// Codes this worker's image, whose vectors become what the code says.
+  void code(const MutablePayload& image) {
+    if (!message_) return;
+    const bool is_given = std::exchange(message_->is_given, false);
+    if (!is_given) message_->coder.begin_message();
+    for (int k = 0; k < shape().vectors; ++k) {
+      if (!is_given) {
+        copies_->copy(packed_.get(), image.vector(k), shape().vector_bytes);
+        copies_->settle();
+        message_->coder.encode(message_->layout, k, packed_.get(), message_->vector(k));
+      }
+      decode(message_->vector(k), image.vector(k));
+    }
+  }
 
   /// From this worker's image `from` to the host's slot `to`.
   void download(const MutablePayload& to, const Payload& from, bool with_weights) {
@@ -50,8 +72,12 @@ class Transfers {
       copies_->copy(to.weights, with_weights ? from.weights : from.data, bytes);
       return;
     }
-    pins_.pin({to.data, shape().vectors_bytes()});
-    copy_vectors(to, from);
+    if (message_) {
+      copy_optimistically(to.data, message_->code.data(), message_->code.size_bytes());
+    } else {
+      pins_.pin({to.data, shape().vectors_bytes()});
+      copy_vectors(to, from);
+    }
     if (from.weights == nullptr) return;  // they are on the host, if there are any
     pins_.pin({to.weights, shape().weights_bytes});
     if (with_weights) copies_->copy(to.weights, from.weights, shape().weights_bytes);
@@ -110,9 +136,24 @@ class Transfers {
 
   const std::byte* staged(const Arrival& arrival) {
     std::byte* image = room_for(arrival.worker).get();
-    pins_.pin({arrival.payload.data, shape().vectors_bytes()});
-    copy_vectors(images_.payload<std::byte, double>(image, nullptr), arrival.payload);
+    const auto to = images_.payload<std::byte, double>(image, nullptr);
+    if (!message_) {
+      pins_.pin({arrival.payload.data, shape().vectors_bytes()});
+      copy_vectors(to, arrival.payload);
+      return image;
+    }
+    for (int k = 0; k < shape().vectors; ++k) {
+      copy_optimistically(code_.data(), arrival.payload.vector(k), code_.size_bytes());
+      decode(code_.data(), to.vector(k));
+    }
     return image;
+  }
+
+  /// To the device.
+  void decode(const std::byte* code, std::byte* vector) {
+    codec::decode(message_->layout, code, packed_.get());
+    copies_->copy(vector, packed_.get(), shape().vector_bytes);
+    copies_->settle();
   }
 
   const std::byte* read(Arrival& arrival) {
@@ -136,6 +177,9 @@ class Transfers {
   HostPins pins_;
   DeviceRegion region_;
   std::optional<StampedReads>& reads_;
+  std::shared_ptr<codec::HostMessage> message_;
+  std::shared_ptr<std::byte> packed_;                  ///< on the host: a vector of the device
+  AlignedBuffer code_;                                 ///< a neighbor's vector
   std::map<int, std::shared_ptr<std::byte>> sources_;  ///< images, by worker
   std::map<int, std::vector<double>> scalars_;         ///< of these, where they are copies
 };
@@ -153,7 +197,7 @@ class StagedExchange final : public Exchange {
         region_(std::move(staging.region)),
         stop_(std::move(staging.stop)),
         completed_(std::move(staging.completed)),
-        transfers_(images_, *work_, region_, reads_) {
+        transfers_(images_, *work_, region_, reads_, std::move(staging.message)) {
     executor_->submit([this] { work_->begin_thread(); });
     if (region_.reads) reads_.emplace(region_.reads, *host_, images_, staging.deadline, stop_);
     if (!region_.parts.empty()) own_ = region_.parts[static_cast<std::size_t>(region_.rank)];
@@ -195,6 +239,8 @@ class StagedExchange final : public Exchange {
                                is_written = work_->mark()] {
       is_written();
       if (!is_new && is_overtaken_) return;
+      if (is_new && round >= 0)
+        transfers_.code(images_.payload<std::byte, double>(image(sequence), nullptr));
       const std::int64_t of_round = is_overtaken_ ? no_round : round;
       const bool goes_to_host = !stays_on_device(of_round, with_weights);
       if (is_new && goes_to_host) download(to, sequence, with_weights);

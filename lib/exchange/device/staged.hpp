@@ -16,6 +16,10 @@ namespace fast {
 
 class Peers;
 
+namespace codec {
+struct HostMessage;
+}
+
 /// What an exchange needs from a device: memory and an ordered queue of work.
 class DeviceWork {
  public:
@@ -85,6 +89,9 @@ struct Staging {
   /// Where a publication has the worker's weights. at_the_end: in host memory, if it is one that is
   /// made for them, as that of a worker that finishes; messages have none.
   enum class Weights { vector, beside, at_the_end } weights = Weights::vector;
+  /// Codes messages on their way through host memory, and rounds them on the device to what readers
+  /// decode. They have HostMessage::packed_bytes a vector there. Null: they stay as they are.
+  std::shared_ptr<codec::HostMessage> message{};
   std::stop_source stop{
       std::nostopstate};  ///< ends the waits of the host's exchange at destruction
   /// Called by the background thread when the device has done what complete() was told.
@@ -108,6 +115,9 @@ struct Staging {
 /// - Above staleness 0, the background thread copies all payloads, also mapped ones, to memory of
 ///   this worker, and looks whether they are whole. One that has changed during three copies is
 ///   torn.
+/// - With Staging::message, the background thread downloads each message, codes it, and uploads
+///   what its readers decode: to this worker's own payload, which mapped readers read. Others get
+///   the code, and decode it before they upload it.
 std::unique_ptr<Exchange> staged_exchange(std::unique_ptr<Exchange> host, Staging staging);
 /// The shape of the host's payloads, if vector 0 is the weights or the weights are beside it.
 PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region);

@@ -31,7 +31,7 @@ std::unique_ptr<WeightStorage> weights_home(const TrainerOptions& options, Backe
   if (options.arena == Arena::rotating) return slot_weights(backend);
   auto* device = dynamic_cast<DeviceReplica*>(&backend);
   const bool is_averaged_there =
-      device != nullptr && why_not_on_device(worker_options(options)).empty();
+      device != nullptr && why_not_on_device(worker_options(options), backend.parameters()).empty();
   return is_averaged_there ? device_weights(*device) : host_weights(backend);
 }
 

@@ -188,10 +188,11 @@ class DeviceLink {
 /// Collective. As Group::open() for payloads of that shape. `plain`: messages are not coded. Where
 /// all workers are on devices, messages stay there as far as they read each other's: on one host as
 /// their accelerators say, between hosts by an MPI that says it can, which is proved first.
-/// `completed`: see Staging.
+/// `message`, `completed`: see Staging.
 Link open_link(const Group& group, const PayloadShape& shape, bool plain, Staging::Weights weights,
                EdgePlan plan, ExchangeOptions exchange,
                const std::shared_ptr<Accelerator>& accelerator,
+               std::shared_ptr<codec::HostMessage> message,
                std::function<void(std::int64_t)> completed) {
   const auto devices = group.all_gather(accelerator ? "device" : "host",
                                         Deadline(exchange.deadline), "Worker: comparing devices");
@@ -201,7 +202,9 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, Stagin
                   .deadline = exchange.deadline,
                   .exact = exchange.staleness == 0,
                   .weights = weights,
+                  .message = std::move(message),
                   .completed = std::move(completed)};
+  if (staging.message) staging.shape.vector_bytes = staging.message->packed_bytes;
   if (std::ranges::count(devices, "device") == group.size()) {
     DeviceRegion& region = staging.region;
     region = DeviceLink(group, staged_bytes(staging), exchange, *accelerator).run(plain);
@@ -218,12 +221,12 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, Stagin
 }
 
 std::unique_ptr<combine::Mixer> make_mixer(ParameterLayout layout, const WorkerOptions& options,
-                                           int rank) {
+                                           int rank, std::shared_ptr<codec::HostMessage> message) {
   codec::Options codec = options.codec;
   codec.seed = mix_seed(codec.seed, static_cast<std::uint64_t>(rank));
   if (options.accelerator) {
     return std::make_unique<combine::DeviceMixer>(std::move(layout), options.algorithm.make(),
-                                                  codec, options.accelerator);
+                                                  codec, options.accelerator, std::move(message));
   }
   return std::make_unique<combine::HostMixer>(std::move(layout), options.algorithm.make(), codec,
                                               sends_sums(options.algorithm.traits(), options));
@@ -237,6 +240,16 @@ PayloadShape shape_of(combine::Mixer& mixer, const WorkerOptions& options) {
           weights_apart ? mixer.layout().size_bytes() : 0};
 }
 
+/// Null: nobody codes messages, or the device does.
+std::shared_ptr<codec::HostMessage> host_message(const ParameterLayout& layout,
+                                                 const WorkerOptions& options) {
+  if (!options.accelerator || !is_coded_on_host(layout, options)) return nullptr;
+  const codec::CodedLayout coded(layout, options.codec.kind);
+  const PayloadShape shape{coded.size_bytes(), options.algorithm.traits().messages.vectors};
+  return std::make_shared<codec::HostMessage>(codec::HostMessage{
+      coded, layout.size_bytes(), shape.stride_bytes(), AlignedBuffer(shape.vectors_bytes())});
+}
+
 }  // namespace
 
 LinkBuilder::LinkBuilder(const Group& group, const StartupConfig& agreed)
@@ -245,14 +258,15 @@ LinkBuilder::LinkBuilder(const Group& group, const StartupConfig& agreed)
       options_(agreed.options),
       members_(exchange::members_of(group)),
       edges_(std::make_shared<SeatPlan>(options_.algorithm.traits(), members_)),
-      events_(options_.observer ? std::make_shared<RoundEvents>(options_.observer) : nullptr) {}
+      events_(options_.observer ? std::make_shared<RoundEvents>(options_.observer) : nullptr),
+      message_(host_message(agreed.layout, options_)) {}
 
 std::optional<WorkerParts> LinkBuilder::make() {
   WorkerParts ready;
   ready.events = events_;
   const bool waits = group_.rank() >= group_.size();
   if (!waits) fill(ready);
-  ready.shape = waits ? shape_of(*make_mixer(agreed_.layout, options_, 0), options_)
+  ready.shape = waits ? shape_of(*make_mixer(agreed_.layout, options_, 0, message_), options_)
                       : shape_of(*ready.mixer, options_);
   ready.link = open(ready.shape);
   log_memory();
@@ -274,7 +288,7 @@ void LinkBuilder::log_memory() const {
 std::optional<WorkerParts> LinkBuilder::make_again(Link link) {
   WorkerParts ready;
   ready.events = events_;
-  ready.shape = shape_of(*make_mixer(agreed_.layout, options_, 0), options_);
+  ready.shape = shape_of(*make_mixer(agreed_.layout, options_, 0, message_), options_);
   ready.link = std::move(link);
   return wait(std::move(ready));
 }
@@ -305,7 +319,7 @@ int LinkBuilder::seat(const WorkerParts& ready) const {
 }
 
 void LinkBuilder::fill(WorkerParts& ready) {
-  ready.mixer = make_mixer(agreed_.layout, options_, seat(ready));
+  ready.mixer = make_mixer(agreed_.layout, options_, seat(ready), message_);
   const bool passes_mass = options_.algorithm.traits().topology.divides();
   if (ready.offer)
     members_->map().enter(std::max(ready.offer->growth, members_->map().past_growths()));
@@ -339,7 +353,7 @@ Link LinkBuilder::open(const PayloadShape& shape) {
     };
   }
   Link link = open_link(group_.everyone(), shape, plain, weights, edges_of(edges_),
-                        std::move(exchange), options_.accelerator, std::move(completed));
+                        std::move(exchange), options_.accelerator, message_, std::move(completed));
   return members_ ? exchange::seated(std::move(link), members_, !on_device) : std::move(link);
 }
 

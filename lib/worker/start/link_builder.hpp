@@ -123,6 +123,7 @@ class LinkBuilder {
   std::shared_ptr<membership::Members> members_;  ///< null without spares
   std::shared_ptr<SeatPlan> edges_;
   std::shared_ptr<RoundEvents> events_;
+  std::shared_ptr<codec::HostMessage> message_;  ///< of mixer and link; null: see host_message()
 };
 
 ExchangeOptions exchange_options(const WorkerOptions& options);

@@ -8,6 +8,7 @@
 #include <fast/core/version.hpp>
 #include <sstream>
 
+#include "codec/block.hpp"
 #include "combine/accelerator.hpp"
 #include "combine/element_work.hpp"
 #include "core/contains.hpp"
@@ -39,26 +40,30 @@ constexpr auto or_mirror = "or hand over a mirror of the tensors in host memory"
 }  // namespace
 
 void check_for_device(const ParameterLayout& layout, const WorkerOptions& options) {
-  const std::string why_not = why_not_on_device(options);
+  const std::string why_not = why_not_on_device(options, layout.views());
   require(why_not.empty(), ErrorKind::argument, "Worker: {}", why_not);
-  const bool exact = options.codec.kind == codec::Kind::identity;
-  for (const TensorView& view : layout.views()) {
-    require(view.dtype != DType::f64 || exact || view.role == Role::buffer, ErrorKind::argument,
-            "Worker: {} is on a device, where f64 is averaged with codec identity only; choose "
-            "this codec, keep such weights as f32, {}",
-            describe(view), or_mirror);
-  }
+}
+
+bool is_coded_on_host(const ParameterLayout& layout, const WorkerOptions& options) {
+  const codec::Kind kind = options.codec.kind;
+  if (kind == codec::Kind::identity) return false;
+  const bool is_half = kind == codec::Kind::bf16 || kind == codec::Kind::fp16;
+  const auto rule = combine::device_rule(*options.algorithm.make());
+  const bool averages = rule && std::holds_alternative<algorithm::Averaging>(*rule);
+  const bool doubles = std::ranges::any_of(layout.views(), [](const TensorView& view) {
+    return view.dtype == DType::f64 && view.role == Role::parameter;
+  });
+  return !is_half || options.codec.stochastic || !averages || doubles;
 }
 
 }  // namespace fast::worker
 
 namespace fast {
 
-std::string why_not_on_device(const WorkerOptions& options) {
+std::string why_not_on_device(const WorkerOptions& options, std::span<const TensorView> tensors) {
   const algorithm::Rule& algorithm = options.algorithm;
   const std::string_view name = algorithm.traits().name;
-  const auto rule = combine::device_rule(*algorithm.make());
-  if (!rule) {
+  if (!combine::device_rule(*algorithm.make())) {
     const bool with_others = worker::runs_with_other_options(name);
     const std::string options = with_others ? " with " + algorithm.traits().parameters : "";
     return fmt::format("algorithm {}{} with tensors on a device; choose {}, {}", name, options,
@@ -75,15 +80,16 @@ std::string why_not_on_device(const WorkerOptions& options) {
   if (options.robust != Robust::none)
     return fmt::format("robust averaging with tensors on a device; take robust none, {}",
                        worker::or_mirror);
-  const bool averages = std::holds_alternative<algorithm::Averaging>(*rule);
-  const bool is_half =
-      options.codec.kind == codec::Kind::bf16 || options.codec.kind == codec::Kind::fp16;
-  const bool rounds = is_half && !options.codec.stochastic;
-  if (options.codec.kind == codec::Kind::identity || (averages && rounds)) return {};
+  const codec::Kind kind = options.codec.kind;
+  const bool takes_halves = kind == codec::Kind::identity || codec::record_of(kind).keeps_halves;
+  const auto half = std::ranges::find_if(tensors, [](const TensorView& view) {
+    return size_bytes(view.dtype) == sizeof(BFloat16) && view.role == Role::parameter;
+  });
+  if (takes_halves || half == tensors.end()) return {};
   return fmt::format(
-      "codec {} with algorithm {} and tensors on a device; choose identity (with awc, atc and "
-      "others that average plainly bf16 and fp16, too), {}",
-      codec::name(options.codec), name, worker::or_mirror);
+      "codec {} with {} on a device, where messages of 16-bit weights have 16 bits and would be "
+      "rounded twice; choose identity or a codec of 16 bits, keep such weights as f32, {}",
+      codec::name(options.codec), describe(*half), worker::or_mirror);
 }
 
 }  // namespace fast

@@ -24,6 +24,9 @@ void check_options(const WorkerOptions& options, const algorithm::RuleTraits& al
 /// Throws Error(argument) in one line that names what devices do not do.
 void check_for_device(const ParameterLayout& layout, const WorkerOptions& options);
 
+/// True if a device cannot code the messages of its model itself.
+bool is_coded_on_host(const ParameterLayout& layout, const WorkerOptions& options);
+
 /// Rounds from one combination to the next: mix_every periods of the rule. It is at most 2^40, so
 /// that sums and products with rounds stay in range: no run makes so many rounds, and the words in
 /// which workers agree on rounds have 40 bits.

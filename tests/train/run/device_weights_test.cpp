@@ -67,11 +67,16 @@ TEST_CASE("a Trainer averages on the device what is there, and ends with the hos
   }
 }
 
-TEST_CASE("what a device does not do is averaged in its mirror") {
+TEST_CASE("messages of weights on a device are coded as those on the host") {
   const auto coded = [](train::TrainerOptions& options) {
     options.worker.codec = codec::by_name("int8");
   };
-  check_same(train_on(Where::device, "awc", coded, false), train_on(Where::host, "awc", coded));
+  const auto expected = train_on(Where::host, "awc", coded);
+  check_same(train_on(Where::device, "awc", coded), expected);
+  check_same(train_on(Where::mixed, "awc", coded), expected);
+}
+
+TEST_CASE("what a device does not do is averaged in its mirror") {
   check_same(train_on(Where::device, "choco", nothing, false),
              train_on(Where::host, "choco", nothing));
 }

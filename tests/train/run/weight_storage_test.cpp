@@ -25,7 +25,7 @@ TEST_CASE("weights live on a device where it can average them, else in the model
   DeviceBackend backend(small_backend());
   train::TrainerOptions options = trainer_options();
   CHECK(train::weights_home(options, backend)->accelerator() != nullptr);
-  options.worker.codec = codec::by_name("int8");
+  options.worker.algorithm = algorithm::by_name("choco");
   CHECK(train::weights_home(options, backend)->accelerator() == nullptr);
   const auto on_host = small_backend();
   options = trainer_options();

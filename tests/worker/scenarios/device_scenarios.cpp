@@ -11,7 +11,9 @@ namespace {
 
 /// Codecs, rules that publish after the step, two vectors a message, weights beside the message.
 std::vector<DeviceSetting> settings(const Group& group) {
-  std::vector<DeviceSetting> all{{"awc"}, {"awc", {}, "bf16"}, {"atc"}, {"gradient_tracking"}};
+  std::vector<DeviceSetting> all{
+      {"awc"}, {"awc", {}, "bf16"},   {"awc", {}, "int8"},
+      {"atc"}, {"gradient_tracking"}, {"gradient_tracking", {}, "int8_stochastic"}};
   if (group.size() > 1) all.push_back({"push_sum"});  // its topology has edges one way
   if (!several_hosts(group)) all.push_back({"awc", {}, "identity", 1});  // there reads come late
   return all;
