@@ -349,11 +349,13 @@ TEST_CASE("a second spare, on another seat, restarts the rules that remember the
   const algorithm::Parameters changes{{"period", "2"}, {"changes", "true"}};
   const algorithm::Parameters few{{"fraction", "0.4"}, {"consensus_step", "0.3"}};
   const TopologyRule directed = stencil::ring(true);
-  for (const Run& run : {Run{"gradient_tracking", 0, 5}, Run{"d2", 0, 5},
-                         Run{.rule = "d2", .workers = 5, .place = Place::mapped},
-                         Run{.rule = "gradient_tracking", .workers = 5, .place = Place::staged},
-                         Run{"choco", 0, 5, 2, false, few}, Run{"gasloc", 0, 5, 2, false, changes},
-                         Run{"push_sum", 0, 5, 2, false, {}, "identity", directed}}) {
+  for (const Run& run :
+       {Run{"gradient_tracking", 0, 5}, Run{"d2", 0, 5},
+        Run{.rule = "d2", .workers = 5, .place = Place::mapped},
+        Run{.rule = "gradient_tracking", .workers = 5, .place = Place::staged},
+        Run{"choco", 0, 5, 2, false, few}, Run{"gasloc", 0, 5, 2, false, changes},
+        Run{.rule = "gasloc", .workers = 5, .parameters = changes, .place = Place::mapped},
+        Run{"push_sum", 0, 5, 2, false, {}, "identity", directed}}) {
     INFO(run.text());
     const std::vector<double> ends = train_with_two_losses(run);
     REQUIRE(ends.size() == 5);
@@ -385,6 +387,23 @@ TEST_CASE("with a spare, rules with local steps or few entries go to the optimum
     CHECK(end.seats == run.workers);
     CHECK(end.without == 1);
     CHECK(end.sum / run.workers == Approx(optimum(run.workers)).margin(0.1));
+  }
+}
+
+TEST_CASE("with a spare, rules with local steps on devices go to the optimum of all, in any code") {
+  const std::uint64_t seed = test_seed(53);
+  Rng rng(seed);
+  for (int k = 0; k < 6;) {
+    Run run = drawn_run(rng);
+    if (run.rule == "sparta" || run.rule == "choco") continue;
+    const bool changes = run.parameters.contains("changes");
+    run.place = k % 2 == 0 ? Place::staged : Place::mapped;
+    if (changes || run.rule == "noloco") run.codec = changes && k % 3 == 0 ? "int4" : "int8";
+    INFO("seed " << seed << ", case " << k++ << ": " << run.text());
+    const End end = train(run);
+    CHECK(end.seats == run.workers);
+    CHECK(end.without == 1);
+    CHECK(end.sum / run.workers == Approx(optimum(run.workers)).margin(0.3));
   }
 }
 
