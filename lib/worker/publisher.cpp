@@ -45,6 +45,7 @@ void Publisher::publish_weights() {
   worker_.mixer.publish_weights(next, !exact);
   require_finite(worker_, worker_.mixer.is_finite());
   const auto at = Clock::now();
+  worker_.exchange.keep_weights();
   worker_.exchange.publish(exact ? no_round : worker_.progress.combinations,
                            next.weights != nullptr);
   worker_.report_published(at);

@@ -298,3 +298,42 @@ TEMPLATE_TEST_CASE(
     }
   }
 }
+
+TEST_CASE("the weights of workers that have finished are read from the host, at any staleness") {
+  const Sharing mapped{.on_host = true, .on_all = true};
+  for (const DeviceSetting& setting :
+       std::vector<DeviceSetting>{{"awc"},
+                                  {"awc", {}, "identity", 1},
+                                  {"awc", {}, "bf16", 1},
+                                  {"atc", {}, "identity", 2},
+                                  {"noloco", {{"period", "2"}}, "identity", 1}}) {
+    INFO(text_of(setting));
+    std::vector<std::vector<double>> values(2), means(2);
+    std::atomic<std::size_t> read = 0;
+    local::run(2, [&](const Group& group) {
+      const auto rank = static_cast<std::size_t>(group.rank());
+      const auto device = std::make_shared<HostAccelerator>(mapped);
+      DeviceModel<float> model(group.rank(), device);
+      Worker worker(group, stencil::ring(), model.views(), device_options(setting, device, {}));
+      for (int round = 0; round < 3; ++round) {
+        worker.begin_round();
+        model.step(round, group.rank());
+        worker.end_round({.learning_rate = 0.1});
+      }
+      worker.await_finish();
+      values[rank] = model.values();
+      const DeviceCounts before = device->simulated().counts();
+      DeviceModel<float> mean(-1, nullptr);
+      worker.mean_model(mean.views());
+      read += static_cast<std::size_t>((device->simulated().counts() - before).copies);
+      means[rank] = mean.values();
+      group.barrier(Deadline(Seconds(30)), "a test's end");
+    });
+    CHECK(read == 0);
+    for (std::size_t e = 0; e < values[0].size(); ++e) {
+      const double mean = (values[0][e] + values[1][e]) / 2;
+      REQUIRE(means[0][e] == Approx(mean).epsilon(1e-6).margin(1e-6));
+    }
+    CHECK(means[1] == means[0]);
+  }
+}

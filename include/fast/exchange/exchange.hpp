@@ -130,6 +130,10 @@ class Exchange {
   /// payload; a later call throws errors of that time.
   virtual void publish(std::int64_t round, bool with_weights = false) = 0;
 
+  /// The weights of the coming publication are for readers after this worker's end: they go to the
+  /// host, even if messages stay in the memory of a device.
+  virtual void keep_weights() {}
+
   /// Blocks until others see all publications.
   virtual void flush() {}
 

@@ -234,20 +234,21 @@ class StagedExchange final : public Exchange {
       scalars_ = slot_.scalars;
       if (region_.everywhere) scalars_[images_.shape().scalars] = static_cast<double>(sequence_);
     }
-    const bool is_new = std::exchange(acquired_, false);
-    sent_ = executor_->submit([this, round, with_weights, is_new, to = slot_, sequence = sequence_,
-                               is_written = work_->mark()] {
+    const bool is_new = std::exchange(acquired_, false), keeps = std::exchange(keeps_, false);
+    sent_ = executor_->submit([this, round, with_weights, is_new, keeps, to = slot_,
+                               sequence = sequence_, is_written = work_->mark()] {
       is_written();
       if (!is_new && is_overtaken_) return;
       if (is_new && round >= 0)
         transfers_.code(images_.payload<std::byte, double>(image(sequence), nullptr));
       const std::int64_t of_round = is_overtaken_ ? no_round : round;
-      const bool goes_to_host = !stays_on_device(of_round, with_weights);
+      const bool goes_to_host = keeps || !stays_on_device(of_round, with_weights);
       if (is_new && goes_to_host) download(to, sequence, with_weights);
       host_->publish(of_round, goes_to_host && (with_weights || region_.everywhere));
     });
   }
 
+  void keep_weights() override { keeps_ = true; }
   void flush() override { executor_->wait(sent_); }
 
   Arrival::State look(int neighbor, std::int64_t round) override {
@@ -358,7 +359,7 @@ class StagedExchange final : public Exchange {
   double* scalars_ = nullptr;          ///< of the latest publication
   std::uint64_t sequence_ = 0;
   const std::uint64_t no_stamp_ = 0;
-  bool acquired_ = false;
+  bool acquired_ = false, keeps_ = false;
   std::vector<Arrival> read_;  ///< by the latest fetch
   bool is_overtaken_ = false;  ///< known to tasks alone
   std::uint64_t sent_ = 0;     ///< the latest task other than fetches

@@ -106,7 +106,8 @@ struct Staging {
 /// - With a region, a worker's payloads are in its own part, and a source's part that this worker
 ///   can load from is not uploaded. If this holds for all workers, the host's slots have only
 ///   scalars and, for mean models, the weights. If all workers are mapped, weights are copied there
-///   only for publications that are no neighbor's message, as that of a worker that finishes.
+///   only for publications that are no neighbor's message, and as Exchange::keep_weights() asks, as
+///   a worker does that finishes.
 /// - publish(), complete() and begin_fetch() return immediately: a background thread waits for the
 ///   device and for the other workers, and copies, on a queue beside `work`.
 /// - At staleness 0, is_intact() does not wait for the device. If a neighbor goes on without this

@@ -17,6 +17,7 @@ class SeatedExchange final : public Exchange {
   void publish(std::int64_t round, bool with_weights) override {
     ranks_->publish(round, with_weights);
   }
+  void keep_weights() override { ranks_->keep_weights(); }
   void flush() override { ranks_->flush(); }
   Payload published() const override { return ranks_->published(); }
   std::uint64_t sequence() const override { return ranks_->sequence(); }
