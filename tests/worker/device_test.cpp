@@ -1,7 +1,8 @@
 // Workers on a device's tensors, the device being the host.
-#include <fast/core/error.hpp>
+#include <fmt/format.h>
 
 #include <atomic>
+#include <fast/core/error.hpp>
 #include <limits>
 #include <thread>
 
@@ -335,5 +336,32 @@ TEST_CASE("the weights of workers that have finished are read from the host, at 
       REQUIRE(means[0][e] == Approx(mean).epsilon(1e-6).margin(1e-6));
     }
     CHECK(means[1] == means[0]);
+  }
+}
+
+TEST_CASE("a device without room for a worker's part ends all workers at once, with its reason") {
+  // Room for the model; for the rule's state (gradient_tracking) or the messages (awc) there is
+  // none.
+  constexpr std::size_t few_bytes = 16384;
+  for (const char* name : {"gradient_tracking", "awc"}) {
+    for (const bool all_on_devices : {true, false}) {
+      INFO(name << (all_on_devices ? ", all on devices" : ", one on the host"));
+      std::vector<std::string> found(3);
+      local::run(3, [&](const Group& group) {
+        const bool is_full = group.rank() == 1, on_host = group.rank() == 2 && !all_on_devices;
+        const std::size_t bytes = is_full ? few_bytes : std::size_t{4} << 20;
+        const auto device = std::make_shared<HostAccelerator>(Sharing{}, bytes);
+        DeviceModel<float> model(group.rank(), on_host ? nullptr : device);
+        WorkerOptions options = device_options({name}, on_host ? nullptr : device, {});
+        options.deadline = Seconds(3);
+        try {
+          const Worker worker(group, stencil::ring(), model.views(), options);
+        } catch (const Error& error) {
+          found[static_cast<std::size_t>(group.rank())] = error.what();
+        }
+      });
+      for (const std::string& why : found)
+        CHECK_THAT(why, ContainsSubstring(fmt::format("a test's device has {} bytes", few_bytes)));
+    }
   }
 }

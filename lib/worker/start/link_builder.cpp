@@ -185,6 +185,8 @@ class DeviceLink {
   DeviceRegion region_;
 };
 
+constexpr auto memory_of_worker = "Worker: memory for its state and messages";
+
 /// Collective. As Group::open() for payloads of that shape. `plain`: messages are not coded. Where
 /// all workers are on devices, messages stay there as far as they read each other's: on one host as
 /// their accelerators say, between hosts by an MPI that says it can, which is proved first.
@@ -196,7 +198,15 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, Stagin
                std::function<void(std::int64_t)> completed) {
   const auto devices = group.all_gather(accelerator ? "device" : "host",
                                         Deadline(exchange.deadline), "Worker: comparing devices");
-  if (!accelerator) return group.open(shape, std::move(plan), exchange);
+  const auto on_devices = std::ranges::count(devices, "device");
+  const auto together = [&](const std::function<void()>& part) {
+    agree(group, Deadline(exchange.deadline), memory_of_worker, part);
+  };
+  if (!accelerator) {
+    Link link = group.open(shape, std::move(plan), exchange);
+    if (on_devices > 0) together([] {});
+    return link;
+  }
   Staging staging{.shape = shape,
                   .work = accelerator->work(),
                   .deadline = exchange.deadline,
@@ -205,7 +215,7 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, Stagin
                   .message = std::move(message),
                   .completed = std::move(completed)};
   if (staging.message) staging.shape.vector_bytes = staging.message->packed_bytes;
-  if (std::ranges::count(devices, "device") == group.size()) {
+  if (on_devices == group.size()) {
     DeviceRegion& region = staging.region;
     region = DeviceLink(group, staged_bytes(staging), exchange, *accelerator).run(plain);
     if (region.owner)
@@ -215,8 +225,10 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, Stagin
   exchange.stop = staging.stop.get_token();
   exchange.payloads = 2;
   Link link = group.open(host_shape(shape, staging.region), std::move(plan), exchange);
-  if (staging.region.mapped) link.peers = mapped_peers(std::move(link.peers), staging);
-  link.exchange = staged_exchange(std::move(link.exchange), std::move(staging));
+  together([&] {
+    if (staging.region.mapped) link.peers = mapped_peers(std::move(link.peers), staging);
+    link.exchange = staged_exchange(std::move(link.exchange), std::move(staging));
+  });
   return link;
 }
 
@@ -265,9 +277,11 @@ std::optional<WorkerParts> LinkBuilder::make() {
   WorkerParts ready;
   ready.events = events_;
   const bool waits = group_.rank() >= group_.size();
-  if (!waits) fill(ready);
-  ready.shape = waits ? shape_of(*make_mixer(agreed_.layout, options_, 0, message_), options_)
-                      : shape_of(*ready.mixer, options_);
+  agree(group_.everyone(), Deadline(options_.deadline), memory_of_worker, [&] {
+    if (!waits) fill(ready);
+    ready.shape = waits ? shape_of(*make_mixer(agreed_.layout, options_, 0, message_), options_)
+                        : shape_of(*ready.mixer, options_);
+  });
   ready.link = open(ready.shape);
   log_memory();
   if (!waits) return ready;
