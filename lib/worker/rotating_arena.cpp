@@ -16,6 +16,12 @@ void check_tensors(const ParameterLayout& layout, DType dtype) {
   }
 }
 
+/// Until the end of a round, however it ends.
+struct Given {
+  combine::Mixer& mixer;
+  ~Given() { mixer.take_updates({}); }
+};
+
 }  // namespace
 
 void check_for_rotation(const WorkerOptions& options) {
@@ -63,8 +69,8 @@ void RotatingArena<T>::end_round(const PartUpdate<T>& update) {
   Worker::Impl& parts = *worker_->impl_;
   parts.rotates = true;
   parts.mixer->take_updates(&update);
+  const Given given{*parts.mixer};
   parts.end_round({});
-  parts.mixer->take_updates({});
 }
 
 template <class T>

@@ -3,6 +3,7 @@
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
+#include <fast/worker/rotating_arena.hpp>
 #include <fast/worker/worker.hpp>
 
 #include <atomic>
@@ -73,6 +74,34 @@ TEST_CASE("the wait in an all-reduce ends") { interrupt("allreduce", several_rou
 
 TEST_CASE("the wait for the others' end ends") {
   interrupt("awc", [](Worker& worker) { worker.await_finish(); });
+}
+
+TEST_CASE("the update of a round whose wait was ended is not called in a later round") {
+  std::atomic<bool> interrupted = false;
+  local::run(2, [&](const Group& group) {
+    std::vector<double> x(10, group.rank());
+    Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, testing::quick());
+    if (group.rank() == 0) {
+      await(interrupted);
+      worker.step([] {});
+      worker.finish();
+      return;
+    }
+    int calls = 0;
+    const PartUpdate<double> update = [&](std::size_t, std::span<double>) { ++calls; };
+    bool thrown = false;
+    try {
+      const WaitCheck check([] { throw Stopped(); });
+      for (int round = 0; round < 3; ++round) RotatingArena<double>(worker).end_round(update);
+    } catch (const Stopped&) {
+      thrown = true;
+    }
+    interrupted = true;
+    const int before = calls;
+    worker.end_round();
+    expect(thrown, "the wait has not ended");
+    expect(calls == before, "the update was called");
+  });
 }
 
 TEST_CASE("step() announces the worker whose wait was ended as failed") {
