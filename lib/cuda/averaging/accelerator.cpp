@@ -41,8 +41,8 @@ class StreamAccelerator final : public Accelerator {
     const UseDevice use(stream_.device());
     const auto program = static_cast<cudaStream_t>(queue);
     const auto own = static_cast<cudaStream_t>(stream_.handle());
-    if (program == own) return;
     require_no_capture(program);
+    if (program == own) return;
     order == Order::after ? follow(own, program, before_) : follow(program, own, after_);
   }
   DeviceRegion share(const Group& group, std::size_t bytes_per_worker,

@@ -42,11 +42,8 @@ int StreamMarks::write(std::uint32_t number) const {
 }
 
 std::uint32_t StreamMarks::add() {
-  const int code = write(last_ + 1);
-  require(code == 0, ErrorKind::resource,
-          "cuda: a word of host memory could not be given to a stream of device {} (code {}); see "
-          "whether an earlier kernel failed",
-          stream_.device(), code);
+  // The driver's codes are the runtime's.
+  check(static_cast<cudaError_t>(write(last_ + 1)), "giving a stream a word of host memory");
   return ++last_;
 }
 
