@@ -58,9 +58,10 @@ struct OwnedTensors {
 OwnedTensors average_shards(const Manifest& manifest, const std::vector<int>& workers,
                             std::string_view prefix, const LogSink& log = {});
 
-/// Prefixes of tensor names in a checkpoint: the replica's parameters and buffers, and the
-/// optimizer's state.
-inline constexpr std::string_view model_prefix = "model.", optimizer_prefix = "optimizer.";
+/// Prefixes of tensor names in a checkpoint: the replica's parameters and buffers, the optimizer's
+/// state, and the moving average.
+inline constexpr std::string_view model_prefix = "model.", optimizer_prefix = "optimizer.",
+                                  ema_prefix = "ema.";
 
 /// Writes one worker's files from a background thread.
 class CheckpointWriter {

@@ -296,14 +296,23 @@ void Safetensors::read(const std::vector<TensorView>& views) const {
   copy_tensors(this->views(), views, file_);
 }
 
+namespace {
+
+/// Of the run whose file lacks a tensor of that name, or has another one.
+std::string_view what_differs(std::string_view name) {
+  if (name.starts_with(optimizer_prefix)) return "its run had another optimizer: choose that one";
+  if (name.starts_with(ema_prefix)) return "its run had no average of weights: leave --ema out";
+  return "it is of another model";
+}
+
+}  // namespace
+
 void copy_tensors(const std::vector<TensorView>& from, const std::vector<TensorView>& to,
                   std::string_view file) {
   std::vector<const TensorView*> sources;
   for (const TensorView& view : to) {
     const auto found = std::ranges::find(from, view.name, &TensorView::name);
-    const char* whose = view.name.starts_with(optimizer_prefix)
-                            ? "its run had another optimizer: choose that one"
-                            : "it is of another model";
+    const std::string_view whose = what_differs(view.name);
     require(found != from.end(), ErrorKind::data, "{} has no tensor {}; {}", file, describe(view),
             whose);
     require(found->dtype == view.dtype && found->shape == view.shape, ErrorKind::data,

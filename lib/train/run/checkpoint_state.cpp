@@ -7,7 +7,7 @@
 namespace fast::train {
 namespace {
 
-constexpr std::string_view state_prefix = "state.", ema_prefix = "ema.", best_prefix = "best.";
+constexpr std::string_view state_prefix = "state.", best_prefix = "best.";
 
 void add(std::vector<TensorView>& all, std::string_view prefix, std::vector<TensorView> views) {
   for (TensorView& view : views) {

@@ -162,6 +162,8 @@ TEST_CASE("tensors of another model are not read") {
                     Catch::Contains("no tensor \"fc2.weight\""));
   CHECK_THROWS_WITH(file.read({{"optimizer.momentum", other.data(), {6}, DType::f32}}),
                     Catch::Contains("its run had another optimizer"));
+  CHECK_THROWS_WITH(file.read({{"ema.packed", other.data(), {6}, DType::f32}}),
+                    Catch::Contains("its run had no average of weights: leave --ema out"));
   CHECK(other == std::vector<float>(6));
   CHECK_THROWS_WITH(Safetensors(directory / "none"), Catch::Contains("cannot be read"));
   CHECK_THROWS_WITH(Safetensors(directory.path()), Catch::Contains("cannot be read"));
