@@ -200,6 +200,16 @@ std::vector<int> RunAgreement::absent() const {
   });
 }
 
+bool RunAgreement::has_ended_before(std::int64_t round) const {
+  const auto lock = coordinator_->lock();
+  if (!options_.exact || stops_.proposed() > 0) return false;
+  return !map_->workers_that([&](int rank) {
+                return map_->takes_part(rank) && !records_.is_running(rank) &&
+                       !records_.has_left(rank) && records_.rounds_of_ended(rank) < round;
+              })
+              .empty();
+}
+
 std::vector<int> RunAgreement::given_up() const {
   const auto lock = coordinator_->lock();
   return map_->workers_that([this](int rank) { return records_.is_given_up(rank); });

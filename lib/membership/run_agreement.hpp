@@ -85,6 +85,9 @@ class RunAgreement final : private Protocol {
   std::vector<int> left() const;
   /// These, those that are given up or silent, and spares that have left their seats.
   std::vector<int> absent() const;
+  /// At staleness 0: a worker has made all its rounds, and so has no state of that later round, and
+  /// none was asked to stop. A worker that ends early (TrainerOptions::patience) is one.
+  bool has_ended_before(std::int64_t round) const;
   /// Waits until every worker has ended and has said whom it has lost, except lost and silent
   /// workers. `lost`: by this worker. Whether any was stopped: the same answer on every worker.
   bool conclude(const std::vector<int>& lost);

@@ -308,6 +308,21 @@ TEST_CASE("a stop as the run ends finds all workers stopped, or all done") {
   CHECK(done > 20);
 }
 
+TEST_CASE("a worker that ended before a round has no state of it, unless a stop is asked for") {
+  for (const bool exact : {true, false}) {
+    Simulation run(3, 1, exact, 100);
+    const RunAgreement& other = *run.worker(1).agreement;
+    CHECK_FALSE(other.has_ended_before(100));
+    run.worker(0).agreement->end(Stage::done, 5);
+    CHECK_FALSE(other.has_ended_before(5));
+    CHECK(other.has_ended_before(6) == exact);
+    run.worker(2).agreement->end(Stage::left, 3);
+    CHECK_FALSE(other.has_ended_before(5));
+    run.worker(1).agreement->request(Request::stop);
+    CHECK_FALSE(other.has_ended_before(6));
+  }
+}
+
 TEST_CASE("stale workers stop where they are, and save under one name") {
   const std::uint64_t seed = test_seed(54);
   for (std::uint64_t k = 0; k < 200; ++k) {

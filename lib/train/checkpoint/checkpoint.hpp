@@ -97,8 +97,10 @@ class CheckpointWriter {
   void save_kept(std::int64_t round);
 
   /// The run has so many workers from the next checkpoint on. Files of workers in absent() are not
-  /// waited for; it is called from the writer's thread.
-  void expect(int workers, std::function<std::vector<int>()> absent);
+  /// waited for. A checkpoint of a round for which is_void() becomes true before its manifest is
+  /// written is dropped. Both are called from the writer's thread.
+  void expect(int workers, std::function<std::vector<int>()> absent,
+              std::function<bool(std::int64_t round)> is_void = {});
 
   /// Waits until all has been written.
   void wait();

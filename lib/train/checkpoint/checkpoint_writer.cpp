@@ -68,11 +68,14 @@ void remove_old(const std::filesystem::path& directory, int keep) {
 /// A checkpoint is two tasks: one writes this worker's file, one waits for the others' files and
 /// writes the manifest.
 struct CheckpointWriter::Impl {
-  using Absent = std::function<std::vector<int>()>;
+  struct Expected {
+    int workers = 1;
+    std::function<std::vector<int>()> absent;
+    std::function<bool(std::int64_t)> is_void;
+  };
   struct Job {
     std::int64_t round = 0;
-    int workers = 1;
-    Absent absent;
+    Expected expected;
     std::vector<TensorView> tensors;  ///< names, shapes and types; their memory is not read
     Metadata metadata;
     AlignedBuffer data;
@@ -81,16 +84,14 @@ struct CheckpointWriter::Impl {
 
   struct Unlisted {
     std::int64_t round = 0;
-    int workers = 1;
-    Absent absent;
+    Expected expected;
     Deadline patience{Seconds(0)};
   };
 
-  explicit Impl(Options given) : options(std::move(given)), workers(options.workers) {}
+  explicit Impl(Options given) : options(std::move(given)), expected{options.workers, {}, {}} {}
 
   void copy(const std::vector<TensorView>& tensors, const Metadata& metadata) {
-    job.workers = workers;
-    job.absent = absent;
+    job.expected = expected;
     job.tensors = tensors;
     job.metadata = metadata;
     job.size_bytes = 0;
@@ -109,10 +110,14 @@ struct CheckpointWriter::Impl {
     return options.directory / directory_name(round);
   }
 
+  static bool is_void(const Expected& expected, std::int64_t round) {
+    return expected.is_void && expected.is_void(round);
+  }
+
   bool may_write() const { return !options.may_write || options.may_write(); }
 
   void write() {
-    if (!may_write()) return;
+    if (!may_write() || is_void(job.expected, job.round)) return;
     try {
       const std::filesystem::path directory = directory_of(job.round);
       std::filesystem::create_directories(directory);
@@ -122,11 +127,10 @@ struct CheckpointWriter::Impl {
       const WorkerFile shard{options.rank, header.size() + job.size_bytes, hash_of(parts)};
       const std::string note = to_note(shard);
       write_durably(directory / note_name(options.rank), {bytes_of(note)});
-      unlisted.push_back(
-          {job.round, job.workers, job.absent, Deadline(Seconds(options.patience_s))});
+      unlisted.push_back({job.round, job.expected, Deadline(Seconds(options.patience_s))});
       problem.clear();
     } catch (const std::exception& error) {
-      warn(job.round, message_of(error));
+      if (!is_void(job.expected, job.round)) warn(job.round, message_of(error));
     }
   }
 
@@ -144,11 +148,15 @@ struct CheckpointWriter::Impl {
   bool list(const Unlisted& one, bool is_newest) {
     if (!may_write()) return true;
     const std::filesystem::path directory = directory_of(one.round);
+    if (is_void(one.expected, one.round)) {
+      drop(directory);
+      return true;
+    }
     try {
-      const std::vector<WorkerFile> shards = noted_files(directory, one.workers);
+      const std::vector<WorkerFile> shards = noted_files(directory, one.expected.workers);
       if (shards.empty()) return true;  // removed: newer checkpoints are there
       if (!one.patience.expired() && is_awaited(one, shards)) return false;
-      write_manifest(directory, one.round, one.workers);
+      write_manifest(directory, one.round, one.expected.workers);
       sync_directory(options.directory);  // before older checkpoints are removed
       remove_old(options.directory, options.keep);
     } catch (const std::exception& error) {
@@ -159,11 +167,20 @@ struct CheckpointWriter::Impl {
     return true;
   }
 
+  /// This worker's files, and with the last worker's the directory.
+  void drop(const std::filesystem::path& directory) const {
+    std::error_code ignored;
+    std::filesystem::remove(directory / note_name(options.rank), ignored);
+    std::filesystem::remove(directory / shard_name(options.rank), ignored);
+    std::filesystem::remove(directory, ignored);
+  }
+
   /// Whether a worker that is there has no file yet.
   static bool is_awaited(const Unlisted& one, const std::vector<WorkerFile>& shards) {
-    std::vector<int> there = one.absent ? one.absent() : std::vector<int>{};
+    const Expected& expected = one.expected;
+    std::vector<int> there = expected.absent ? expected.absent() : std::vector<int>{};
     for (const WorkerFile& shard : shards) there.push_back(shard.worker);
-    for (int worker = 0; worker < one.workers; ++worker)
+    for (int worker = 0; worker < expected.workers; ++worker)
       if (!contains(there, worker)) return true;
     return false;
   }
@@ -177,8 +194,7 @@ struct CheckpointWriter::Impl {
   }
 
   Options options;
-  int workers;                            ///< of the next checkpoint
-  Absent absent;                          ///< likewise
+  Expected expected;                      ///< of the next checkpoint
   std::uint64_t written = 0, listed = 0;  ///< the latest checkpoint's tasks
   // Used by the tasks until they are done:
   Job job;
@@ -207,9 +223,9 @@ std::string CheckpointWriter::finish() {
   return impl_->problem;
 }
 
-void CheckpointWriter::expect(int workers, std::function<std::vector<int>()> absent) {
-  impl_->workers = workers;
-  impl_->absent = std::move(absent);
+void CheckpointWriter::expect(int workers, std::function<std::vector<int>()> absent,
+                              std::function<bool(std::int64_t)> is_void) {
+  impl_->expected = {workers, std::move(absent), std::move(is_void)};
 }
 
 void CheckpointWriter::save(std::int64_t round, const std::vector<TensorView>& tensors,

@@ -157,8 +157,9 @@ std::string RunCheckpoint::leave() {
 }
 
 void RunCheckpoint::keep() {
-  writer_->expect(plan_.schedule.workers(),
-                  [&agreement = agreement_] { return agreement.absent(); });
+  writer_->expect(
+      plan_.schedule.workers(), [&agreement = agreement_] { return agreement.absent(); },
+      [&agreement = agreement_](std::int64_t round) { return agreement.has_ended_before(round); });
   Metadata metadata = state_.metadata();
   metadata.merge(to_metadata(note_of(plan_)));
   writer_->keep(state_.tensors(), metadata);

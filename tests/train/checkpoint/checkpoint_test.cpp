@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -153,6 +154,32 @@ TEST_CASE("files of workers that have left are not waited for, also when there a
   const Manifest manifest = find_checkpoint(directory.path());
   CHECK(manifest.workers == 3);
   CHECK(manifest.shards.size() == 1);
+}
+
+TEST_CASE("a checkpoint that becomes void while it waits for other workers is dropped") {
+  const testing::TemporaryDirectory directory;
+  Messages messages;
+  CheckpointWriter::Options options = options_for(directory.path(), 0, 2);
+  options.patience_s = 600;  // the test would not end in time
+  options.log = messages.sink();
+  std::atomic<bool> has_ended = false;
+  CheckpointWriter writer(options);
+  writer.expect(
+      2, [] { return std::vector<int>{}; },
+      [&](std::int64_t round) { return has_ended && round > 10; });
+  writer.save(10, Model(0).views(), {});
+  writer.save(20, Model(0).views(), {});
+  writer.wait();
+  CHECK(std::filesystem::exists(directory / "round-000000000020/worker-0.safetensors"));
+  has_ended = true;
+  writer.save(30, Model(0).views(), {});
+  CheckpointWriter::Options other = options_for(directory.path(), 1, 2);
+  CheckpointWriter(other).save(10, Model(1).views(), {});
+  CHECK(writer.finish().empty());
+  CHECK_FALSE(std::filesystem::exists(directory / "round-000000000020"));
+  CHECK_FALSE(std::filesystem::exists(directory / "round-000000000030"));
+  CHECK(find_checkpoint(directory.path()).shards.size() == 2);
+  CHECK(messages.all.empty());
 }
 
 TEST_CASE("a file that comes after the next checkpoint's is in its own manifest") {
