@@ -128,6 +128,13 @@ bool BestModel::stops(int epoch) const {
   return !replica_.worker().departed({0}).finished.empty();
 }
 
+bool BestModel::agree_on_end(int epoch) {
+  if (plan_.options.patience == 0) return false;
+  const std::string mine = is_keeper() && stops(epoch) ? "ended" : "";
+  has_ended_ = !plan_.group.all_gather(mine, plan_.deadline(), "Trainer: resuming")[0].empty();
+  return has_ended_;
+}
+
 AlignedBuffer BestModel::hand_out() const {
   const std::string_view mine(reinterpret_cast<const char*>(packed_.data()), packed_.size_bytes());
   const std::string best =

@@ -85,6 +85,9 @@ class BestModel {
   void skip() { ++skipped_; }
   /// Whether this worker leaves training early: worker 0 decides, the others follow it.
   bool stops(int epoch) const;
+  /// Collective, of a run that resumes after that epoch: whether it had stopped then.
+  bool agree_on_end(int epoch);
+  bool has_ended() const { return has_ended_; }  ///< the same on all workers
 
   /// Collective. Worker 0's; empty on all workers when it has none.
   AlignedBuffer hand_out() const;
@@ -107,6 +110,7 @@ class BestModel {
   double loss_ = 0;  ///< of the best one, summed over samples
   std::int64_t epoch_ = 0;
   std::int64_t skipped_ = 0;  ///< epochs since the best one
+  bool has_ended_ = false;
   AlignedBuffer packed_;
 };
 

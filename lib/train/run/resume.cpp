@@ -176,11 +176,14 @@ void Resume::run() {
   const std::int64_t round = point_->manifest.round;
   state_.position().count_from(round, point_->exact ? own_rounds(*point_->own) : round);
   point_->own.reset();  // its memory
+  const bool has_ended = state_.agree_on_end();
   if (plan_.group.rank() != 0) return;
   const bool is_over = state_.position().epoch() >= plan_.options.epochs;
+  const char* const then = is_over     ? "; all epochs are done, no step follows"
+                           : has_ended ? "; the run had ended by its patience, no step follows"
+                                       : "";
   plan_.log(LogLevel::info, fmt::format("resuming from round {} of {}{}", round,
-                                        point_->manifest.directory.string(),
-                                        is_over ? "; all epochs are done, no step follows" : ""));
+                                        point_->manifest.directory.string(), then));
 }
 
 void Resume::join(const std::optional<membership::NumberedRound>& next) {

@@ -59,7 +59,7 @@ TrainingLoop::TrainingLoop(const RunPlan& plan, TrainingBatches& batches, Replic
 LoopFigures TrainingLoop::run() {
   const auto begun = static_cast<std::int64_t>(position_.round());  // of the epoch
   validated_ = std::max<std::int64_t>(0, replica_.worker().round() - begun) / steps();
-  while (position_.epoch() < plan_.options.epochs && has_seat()) {
+  while (!best_.has_ended() && position_.epoch() < plan_.options.epochs && has_seat()) {
     begin_epoch();
     const int epoch = position_.epoch();
     if (epoch >= plan_.options.epochs) break;  // the others have come to the end

@@ -455,6 +455,40 @@ TEST_CASE("a checkpoint behind the last epoch is resumed without a step, and the
   CHECK(resumed[0].summary.publish_fraction == 0);
 }
 
+TEST_CASE("a run that ended by its patience has a whole checkpoint, and ends there again") {
+  const testing::TemporaryDirectory directory;
+  std::mutex mutex;
+  std::string log;
+  const auto train = [&](const std::filesystem::path& resume, int patience) {
+    return train_with(4, {}, [&, resume, patience](train::TrainerOptions& options) {
+      options.epochs = 60;  // of 11 rounds
+      options.validation = 0.25;
+      options.patience = patience;
+      options.checkpoints.directory = directory.path();
+      options.checkpoints.every_rounds = 1;
+      if (!resume.empty()) options.checkpoints.resume = resume;
+      options.worker.log = [&](LogLevel, std::string_view text) {
+        const std::lock_guard lock(mutex);
+        log += text;
+      };
+    });
+  };
+  const std::vector<Trained> ended = train({}, 4);
+  const train::Manifest manifest = train::find_checkpoint(directory.path());
+  CHECK(manifest.shards.size() == 4);
+  CHECK(train::read_shard(manifest, 0).metadata().at("fast.epoch_round") == "0");
+  const std::string epoch = train::read_shard(manifest, 0).metadata().at("fast.epoch");
+  CHECK(std::stoi(epoch) < 60);
+  const std::vector<Trained> again = train(directory.path(), 4);
+  CHECK_THAT(log, ContainsSubstring("the run had ended by its patience, no step follows"));
+  for (const Trained& each : again) {
+    CHECK(each.mean_model == ended[0].mean_model);
+    CHECK(each.summary.rounds == static_cast<std::uint64_t>(manifest.round));
+    CHECK(std::to_string(each.summary.epochs) == epoch);
+  }
+  CHECK(train(directory.path(), 60)[0].summary.epochs > again[0].summary.epochs);
+}
+
 TEST_CASE("checkpoints that are not there, or of another model, are refused") {
   const testing::TemporaryDirectory directory;
   CHECK_THROWS_WITH(train_with(2, {}, resume_from(directory / "none")),
