@@ -1,4 +1,7 @@
-"""Replicas of two ranks, of which one does something wrong.   fastrun -n 6 python3 replica_fails.py HOW FOLDER"""
+"""Replicas of two ranks, of which one does something wrong.
+
+    fastrun -n 6 python3 replica_fails.py HOW FOLDER [mesh_]KIND [OPTION=VALUE]...    KIND: fsdp, tp or ddp; mesh_: all ranks are in one mesh
+"""
 import os
 import pathlib
 import signal
@@ -8,16 +11,32 @@ import time
 
 import fast_decentralized as fast
 import torch
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 
-how, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+how, folder, kind = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "fsdp"
 torch.set_num_threads(1)
-replicas = fast.replicas(shards=2)
+if kind.startswith("mesh_"):
+    store = torch.distributed.FileStore(str(folder / "meeting"), fast.size())
+    torch.distributed.init_process_group("gloo", store=store, rank=fast.rank(), world_size=fast.size())
+    replicas = init_device_mesh("cpu", (fast.size() // 2, 2), mesh_dim_names=("replica", "shard"))
+    mesh = replicas["shard"]
+else:
+    replicas = fast.replicas(shards=2)
+    mesh = replicas.mesh
 culprit = fast.rank() == 2
+torch.manual_seed(1)
 model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
-fully_shard(model, mesh=replicas.mesh)
+if kind.endswith("fsdp"):
+    fully_shard(model, mesh=mesh)
+elif kind.endswith("tp"):
+    parallelize_module(model[0], mesh, ColwiseParallel(output_layouts=torch.distributed.tensor.Replicate()))
+else:
+    model = torch.nn.parallel.DistributedDataParallel(model, process_group=mesh.get_group())
 optimizer = torch.optim.SGD(model.parameters(), 0.01)
-worker = fast.Worker(model, "ring", replicas=replicas, failure_timeout=1.5, deadline=60)
+options = dict(one.split("=", 1) for one in sys.argv[4:])
+worker = fast.Worker(model, options.pop("topology", "ring"), replicas=replicas, failure_timeout=1.5, deadline=60, **options)
 pids = [int(pid) for pid in fast.world().all_gather(str(os.getpid()).encode())]
 
 
@@ -45,7 +64,7 @@ while worker.rounds < rounds:
         (folder / "began").write_text(str(time.time()))
         if how == "between":
             raise ValueError("no more batches")
-    with worker.round():
+    with worker.round(0.01):
         if culprit and t == 10:
             if how == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
