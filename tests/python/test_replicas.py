@@ -142,6 +142,9 @@ MISTAKES = {
     "comm": "replicas and comm are given; give what fast.replicas() has returned or a DeviceMesh of all ranks, and no comm",
     "mesh": "replicas: a DeviceMesh after fast.replicas(); give what that has returned",
     "event": "algorithm='event_triggered' with replicas: it compares the distance that the whole model has moved",
+    "clip": "robust='clip' with replicas: it compares the distances of whole models",
+    "trimmed": "robust='trimmed_mean' with replicas: a publication that is not finite is left out as a whole",
+    "partial": 'tensor "0.weight" has the placements (Partial(sum),); sums that were not made cannot be averaged',
     "heal": "nan='heal' with replicas: one rank would take back its part of a step",
     "seed": 'parameter "weight" of shard 0 and that of shard 1 are copies by their placements, and differ, in replica 0',
     "fsdp1": 'module "" is a FullyShardedDataParallel (FSDP1), whose flat parameters do not say',
@@ -166,10 +169,13 @@ def test_each_mistake_has_an_error_of_its_own(started):
     assert "made" not in done.stdout and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("how", ["odd", "forgotten", "placement", "one rank"])
+REBIND = "Worker.rebind: other parameters train now, and replicas have several ranks; make a new Worker"  # after which the worker has failed
+
+
+@pytest.mark.parametrize("how", ["odd", "forgotten", "placement", "one rank", "rebind"])
 def test_a_mistake_is_told_once(started, how):
     done = started(4, "replica_mistakes.py", how, status=1, timeout=200)
-    assert done.stderr.count(MISTAKES[how]) == 1 == done.stderr.count("Traceback"), done.stderr
+    assert done.stderr.count({**MISTAKES, "rebind": REBIND}[how]) == 1 == done.stderr.count("Traceback"), done.stderr
 
 
 def test_threads_are_refused():

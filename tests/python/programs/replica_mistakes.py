@@ -10,7 +10,7 @@ import fast_decentralized as fast
 import torch
 from torch import distributed
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
-from torch.distributed.tensor import Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Partial, Shard, distribute_tensor
 
 warnings.simplefilter("ignore")
 torch.set_num_threads(1)
@@ -29,6 +29,7 @@ def make(how):
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 2))
     options = {} if how == "forgotten" else {"replicas": replicas.mesh if how == "mesh" else replicas}
     options |= {"comm": {"comm": replicas.across}, "event": {"algorithm": "event_triggered"}, "heal": {"nan": "heal"},
+               "clip": {"robust": "clip"}, "trimmed": {"robust": "trimmed_mean"},
                 "option": {"staleness": int(culprit)}, "growth": {"allow_growth": True},
                "site": {"site": fast.Site("a", "nats://127.0.0.1:1/run")},
                 "flat": {"flat": True}}.get(how, {})
@@ -45,6 +46,8 @@ def make(how):
         for layer in model:
             layer.weight = torch.nn.Parameter(distribute_tensor(layer.weight.detach(), replicas.mesh, [Shard(1)]))
             layer.bias = torch.nn.Parameter(distribute_tensor(layer.bias.detach(), replicas.mesh, [Shard(0)]))
+    elif how == "partial":
+        model[0].weight = torch.nn.Parameter(DTensor.from_local(model[0].weight.detach(), replicas.mesh, [Partial()]))
     elif how == "one rank" and culprit:
         pass
     elif how == "another model" and replicas.index == 1:
@@ -54,6 +57,9 @@ def make(how):
     worker = fast.Worker(model, "ring", deadline=20, **options)
     with worker.round():
         pass
+    if how == "rebind":
+        model[1].bias.requires_grad_(False)
+        worker.rebind()
     print("made", how, flush=True)
 
 
