@@ -105,9 +105,6 @@ class ShardedModel(TorchReplica):
     def _require_some(self) -> None:
         """A rank may have empty shards only, and average nothing."""
 
-    def choose_again(self, means: dict[str, Any]) -> None:
-        raise _core.ArgumentError("Worker.rebind: other parameters train now, and replicas have several ranks; make a new Worker")
-
     # Copies --------------------------------------------------------------------------------------
 
     def has_started(self) -> None:

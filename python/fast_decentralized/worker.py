@@ -350,6 +350,8 @@ class Worker(Calls):
 
     def _choose_again(self, core: _core.Worker) -> None:
         """Collective. In place of the library's worker comes one of other tensors, with the same weights and rounds."""
+        if self._replicas is not None:
+            raise _core.ArgumentError("Worker.rebind: other parameters train now, and replicas have several ranks; make a new Worker")
         self._require_all()
         counters = core.state()[:1]
         core.await_finish()
