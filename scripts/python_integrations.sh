@@ -29,7 +29,7 @@ for package in torch lightning accelerate transformers peft; do
   echo "integrations: $package $(python -c "from importlib.metadata import version; print(version('$package'))")"
 done
 test=(python -m pytest -q -p no:cacheprovider -rs -W ignore)
-for file in test_torch test_halves test_frozen test_lora test_replicas test_training_loops test_torchrun test_runtime test_frameworks; do
+for file in test_torch test_halves test_frozen test_lora test_replicas test_mesh_crossings test_training_loops test_torchrun test_runtime test_frameworks; do
   "${test[@]}" "$source/tests/python/$file.py"
 done
 for ranks in 1 2 3 4; do

@@ -90,7 +90,7 @@ notebook=("$source"/tests/python/test_notebook.py)
 failures=("$source"/tests/python/test_{failures,signals}.py)
 starting=("${programs[@]}" "${launchers[@]}" "${notebook[@]}" "${failures[@]}")
 # Ten minutes, with PyTorch 2.6: scripts/python_integrations.sh runs it.
-starting+=("$source"/tests/python/test_replicas.py)
+starting+=("$source"/tests/python/test_{replicas,mesh_crossings}.py)
 for part in programs launchers notebook failures; do
   [[ $what == "$part" ]] || continue
   declare -n files=$part
