@@ -91,7 +91,7 @@ def test_a_resumed_run(started, tmp_path, kind):
     """With as many shards it is the same bit for bit. With others, load() refuses in one line, and whole weights go on."""
     draw = random.Random(f"{SEED} {kind} again")
     rule = draw.choice(["algorithm=awc", "algorithm=gradient_tracking", "algorithm=gasloc algorithm_option=period=2",
-                        "algorithm=diloco algorithm_option=period=3", "algorithm=awc codec=int8", "algorithm=atc codec=bf16"])
+                        "algorithm=diloco algorithm_option=period=3 topology=complete", "algorithm=awc codec=int8", "algorithm=atc codec=bf16"])
     print(f"\nseed {SEED}: {kind} {rule}", flush=True)
     done = started(4, "replica_resumes.py", tmp_path / "run", kind, *rule.split(), timeout=200)
     assert done.stdout.splitlines() == ["whole weights go on in replicas of 4", "whole weights go on in replicas of 1",

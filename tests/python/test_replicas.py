@@ -169,7 +169,7 @@ def test_each_mistake_has_an_error_of_its_own(started):
     assert not re.search("^made", done.stdout, re.MULTILINE) and "Traceback" not in done.stderr
 
 
-REBIND = "Worker.rebind: other parameters train now, and replicas have several ranks; make a new Worker"  # after which the worker has failed
+REBIND = "ArgumentError: Worker.rebind: other parameters train now, and replicas have several ranks; make a new Worker"  # after which the worker has failed
 
 
 @pytest.mark.parametrize("how", ["odd", "forgotten", "placement", "one rank", "rebind"])

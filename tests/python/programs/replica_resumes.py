@@ -17,6 +17,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_modul
 warnings.simplefilter("ignore")
 folder, kind = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "fsdp"
 given = {"algorithm": "gradient_tracking", **dict(one.split("=", 1) for one in sys.argv[3:])}
+topology = given.pop("topology", "ring")
 torch.set_num_threads(1)
 
 
@@ -60,14 +61,14 @@ if kind.startswith("mesh_"):
     store = torch.distributed.FileStore(f"{folder}.meeting", fast.size())
     torch.distributed.init_process_group("gloo", store=store, rank=fast.rank(), world_size=fast.size())
 replicas, group, model, optimizer = net(2)
-with fast.Worker(model, "ring", **options(replicas)) as worker:
+with fast.Worker(model, topology, **options(replicas)) as worker:
     train(model, optimizer, worker, 5)
     worker.save(folder, "half of it", optimizer=optimizer)
     train(model, optimizer, worker, 9)
     expected = whole(model.state_dict())
 
 replicas, group, model, optimizer = net(2, seed=7)
-with fast.Worker(model, "ring", initial="as_is", **options(replicas)) as worker:
+with fast.Worker(model, topology, initial="as_is", **options(replicas)) as worker:
     assert worker.load(folder, optimizer=optimizer) == "half of it" and worker.rounds == 5
     train(model, optimizer, worker, 9)
     assert whole(model.state_dict()) == expected, "another end"
@@ -81,7 +82,7 @@ fast.world().barrier()
 
 for shards in (4, 1):
     replicas, group, model, optimizer = net(shards, seed=8)
-    with fast.Worker(model, "ring", initial="as_is", **options(replicas)) as worker:
+    with fast.Worker(model, topology, initial="as_is", **options(replicas)) as worker:
         try:
             worker.load(folder, optimizer=optimizer)
             told = "nothing"
@@ -92,7 +93,7 @@ for shards in (4, 1):
     dcp.load(state, checkpoint_id=f"{folder}/whole")
     set_model_state_dict(model, state["model"])
     assert whole(model.state_dict()) == mean, f"other weights on {shards} ranks"
-    with fast.Worker(model, "ring", **options(replicas)) as worker:
+    with fast.Worker(model, topology, **options(replicas)) as worker:
         train(model, optimizer, worker, 2)
     if fast.rank() == 0:
         print(f"whole weights go on in replicas of {shards}", flush=True)
