@@ -13,6 +13,7 @@
 #include "core/message.hpp"
 #include "core/registry.hpp"
 #include "core/text.hpp"
+#include "data/files/contents.hpp"
 #include "data/files/split.hpp"
 
 namespace fast::data {
@@ -39,8 +40,8 @@ constexpr int idx_classes = 10;
 
 /// Which options a format has, besides `limit` and the kind of targets.
 struct FormatOptions {
-  bool target = false, features = false, classes = false, test_data = false, test_share = false,
-       splits = false, stream = false;
+  bool target = false, features = false, categories = false, classes = false, test_data = false,
+       test_share = false, splits = false, stream = false;
 };
 
 void refuse_others(const LoadOptions& options, const FormatOptions& has, const std::string& from) {
@@ -51,10 +52,12 @@ void refuse_others(const LoadOptions& options, const FormatOptions& has, const s
   };
   refuse(!has.target && !options.target.empty(), "--target");
   refuse(!has.features && !options.features.empty(), "--features");
+  refuse(!has.categories && !options.categories.empty(), "--categories");
   const bool trains = options.purpose == Purpose::training;  // else they are the model's
   refuse(!has.classes && options.classes > 0 && trains, "--classes");
   refuse(!has.test_data && !options.test_data.empty(), "--test-data");
   refuse((!has.test_share || !options.test_data.empty()) && options.test_share, "--test-share");
+  refuse((!has.test_share || !options.test_data.empty()) && options.stratify, "--stratify");
   refuse(!has.stream && options.stream, "--stream");
   refuse(!has.splits && !options.train_split.empty(), "--train-split");
   refuse(!has.splits && !options.test_split.empty(), "--test-split");
@@ -385,11 +388,15 @@ Splits load_file(const std::string& path, const LoadOptions& options) {
                   path);
     return load_pattern(path, options);
   }
-  if (ending == ".csv") {
-    refuse_others(
-        options,
-        {.target = true, .features = true, .classes = true, .test_data = true, .test_share = true},
-        path);
+  if (is_table(path)) {
+    refuse_others(options,
+                  {.target = true,
+                   .features = true,
+                   .categories = true,
+                   .classes = true,
+                   .test_data = true,
+                   .test_share = true},
+                  path);
     return read_csv(path, options);
   }
   if (ending == ".npz" || ending == ".npy")
@@ -400,12 +407,12 @@ Splits load_file(const std::string& path, const LoadOptions& options) {
   require(!is_compressed(ending), ErrorKind::argument,
           "data: \"{}\" is compressed; unpack it, and give the file that it holds",
           printable(path));
-  fail(
-      ErrorKind::argument,
-      "data: \"{}\" is neither a data set nor a directory ({}); known are {}, a file .csv, .npz or "
-      ".npy, shards (\"train-*.tar\"), or the path of a directory with four IDX files, CIFAR's "
-      "binary files, shards or folders of images",
-      printable(path), why_unreadable_directory(path), fmt::join(dataset_names(), ", "));
+  fail(ErrorKind::argument,
+       "data: \"{}\" is neither a data set nor a directory ({}); known are {}, a file .csv, .tsv, "
+       ".npz or .npy, shards (\"train-*.tar\"), or the path of a directory with four IDX files, "
+       "CIFAR's "
+       "binary files, shards or folders of images",
+       printable(path), why_unreadable_directory(path), fmt::join(dataset_names(), ", "));
 }
 
 /// A model of one class has nothing to learn.

@@ -257,6 +257,12 @@ def frames(draw, folder):
     if draw.random() < .3:  # saved twice: the index becomes a column "Unnamed: 0"
         pd.read_csv(file).to_csv(file, index=False)
     read = pd.read_csv(file)
+    if "categories" in chosen:  # a feature of 0 and 1 for each
+        at = chosen.index("categories")
+        chosen[at:at + 1] = ["categories=high", "categories=low"]
+        used |= set(chosen[at:at + 2])
+        for name in chosen[at:at + 2]:
+            read[name] = (read["categories"] == name.split("=")[1]).astype(float)
     kept = [name for name in chosen if name in used]
     text = info(file, "--target", "y", "--target-type", "classes", "--test-share", "0.25")
     assert f"features: {', '.join(kept)}\n" in text, text

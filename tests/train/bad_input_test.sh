@@ -87,9 +87,12 @@ check_data() {
   printf 'a,b\n1,2\n3\n' >"$directory/ragged.csv"
   refused "a ragged table" "ragged.csv:3: 1 fields" "names 2 columns" -- --data "$directory/ragged.csv" --target b
   printf 'a,b\n1,0.5\n3,nan\n' >"$directory/nan.csv"
-  refused "a target that is not a number" "nan.csv:3: column 2 (b): \"nan\"" -- --data "$directory/nan.csv" --target b
-  printf 'a;b\n1;2\n' >"$directory/semicolon.csv"
-  refused "semicolons" "semicolon.csv:1: semicolons" "commas are required" -- --data "$directory/semicolon.csv" --target b
+  refused "a target that is not a number" "nan.csv:3: column 2 (b): the target is missing (\"nan\")" -- --data "$directory/nan.csv" --target b
+  printf 'a;b\n1,5;2\n2.5;3\n' >"$directory/points.csv"
+  refused "commas and points in numbers" "points.csv: line 2 has a decimal comma, line 3 a decimal point" \
+    -- --data "$directory/points.csv" --target b --target-type numbers
+  printf 'a,b\n1,0\n2,1\n' | gzip | head -c 20 >"$directory/cut.csv.gz"
+  refused "a truncated file" "cut.csv.gz: damaged or truncated" -- --data "$directory/cut.csv.gz" --target b
   printf 'a,b\n1,x\n2,x\n3,x\n' >"$directory/one.csv"
   refused "one class" "one.csv: all targets are of one class" -- --data "$directory/one.csv" --target b
   mkdir -p "$directory/photos/train/cat" "$directory/photos/test/cat" "$directory/flat/cat"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/message.hpp"
-#include "core/text.hpp"
+#include "data/files/contents.hpp"
 #include "data/files/split.hpp"
 #include "data/options/rows.hpp"
 #include "nn/shape.hpp"
@@ -186,7 +186,8 @@ void complete(data::LoadOptions& reading, const AppliedModel& model, const std::
   std::optional<data::ImageSize> size;
   if (note.input.size() == 3) size = {note.input[1], note.input[2]};
   data::resolve_size(reading, size);
-  if (!in_small_letters(from).ends_with(".csv")) return;
+  reading.means = note.normalization.mean;
+  if (!data::is_table(from)) return;
   if (reading.target.empty()) reading.target = note.target;
   if (reading.features.empty()) reading.features = note.features;
   if (purpose == data::Purpose::prediction && !reading.features.empty()) reading.target.clear();

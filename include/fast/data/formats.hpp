@@ -77,14 +77,24 @@ Dataset open_images(const std::filesystem::path& directory, std::optional<ImageS
 // Reader of tables of comma-separated values (RFC 4180), with the columns' names in the first line.
 
 /// Reads the columns that `options` names: `options.features` in that order (empty: all other
-/// columns with a name whose first value is a number), and `options.target`. A column whose first
-/// values are missing, and whose next value is a number, is an error. Fields may be quoted; lines
-/// end with LF or CRLF; empty lines are skipped.
+/// columns with a name), and `options.target`. Fields may be quoted; lines end with LF or CRLF;
+/// empty lines are skipped. Commas, semicolons or tabs separate the fields, whichever the first
+/// line has most of. Beside semicolons and tabs, numbers may have decimal commas. A file whose name
+/// ends with .gz is uncompressed.
+///
+/// A column of numbers is one feature; true, yes, false and no are 1 and 0. A column of texts, and
+/// one of `options.categories`, is a feature of 0 and 1 for each of its texts, called
+/// `COLUMN=TEXT`, in the order of their bytes. A column with missing values has one feature more,
+/// `COLUMN is missing`. The column's mean in the training part stands for a missing number. A
+/// category that is not known is 0 in all of its features. If `options.features` is not empty and
+/// the purpose is not training, it holds names of such features: those of a model. Then
+/// `options.means` stand for missing numbers.
 ///
 /// The samples have the shape {features}. With TargetKind::numbers, targets are floats, one a
 /// sample. With TargetKind::classes they are classes: if all values of the column are numbers,
 /// these must be whole numbers from 0 on, and there are `options.classes` classes (0: the largest +
-/// 1). Otherwise each different text is a class; the classes are sorted by bytes.
+/// 1); or all are 1 and -1, which are the classes "-1" and "1". Otherwise each different text is a
+/// class; the classes are sorted by bytes.
 ///
 /// The test part is `options.test_data` if that is given: a table with the same columns. Otherwise
 /// it is a share `options.test_share` of the rows, chosen at random by `options.split_seed`; rows

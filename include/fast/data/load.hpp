@@ -30,12 +30,14 @@ struct LoadOptions {
   /// shows; IDX labels: 10.
   int classes = 0;
   std::filesystem::path system_root = "/usr/share/datasets";  ///< where named data sets lie
-  TargetKind targets = TargetKind::automatic;     ///< of CSV and NumPy files, and of tar shards
-  std::string target = {};                        ///< the column, array or file to be predicted
-  std::vector<std::string> features = {};         ///< columns of a CSV file, or one array
-  std::string test_data = {};                     ///< the test part, in files of the same form
-  std::optional<double> test_share = {};          ///< of samples that come in one piece; empty: 0.2
-  std::uint64_t split_seed = 1;                   ///< which samples are the test part
+  TargetKind targets = TargetKind::automatic;  ///< of CSV and NumPy files, and of tar shards
+  std::string target = {};                     ///< the column, array or file to be predicted
+  std::vector<std::string> features = {};      ///< columns of a CSV file, or one array
+  std::vector<std::string> categories = {};    ///< columns of a CSV file that are categories
+  std::string test_data = {};                  ///< the test part, in files of the same form
+  std::optional<double> test_share = {};       ///< of samples that come in one piece; empty: 0.2
+  bool stratify = false;         ///< that share of each class, of samples with one label each
+  std::uint64_t split_seed = 1;  ///< which samples are the test part
   std::string train_split = {}, test_split = {};  ///< folders or shards; empty: see load()
   bool stream = false;  ///< images of folders are decoded when they are needed, not held in memory
   /// Images of both parts get this size; see Resizer. Images of folders and tar files may then
@@ -45,6 +47,7 @@ struct LoadOptions {
   /// Of a model: labels are places in this list, and other names are an error. Empty: the data's.
   std::vector<std::string> class_names = {};
   std::vector<double> origins = {};  ///< of a model, unless samples are read for training
+  std::vector<float> means = {};     ///< likewise; they stand for the missing values of a table
 };
 
 struct Splits {
@@ -68,7 +71,7 @@ std::vector<std::string_view> dataset_names();
 ///   there.
 /// - "digits": 1,797 images of 8x8 pixels. They come with the programs, in share/fast/datasets; a
 ///   directory of that name, of the system or the current one, goes before.
-/// - A file: FILE.csv (see read_csv), FILE.npz or FILE.npy (see read_npz).
+/// - A file: FILE.csv or .tsv, plain or .gz (see read_csv), FILE.npz or FILE.npy (see read_npz).
 /// - Shards: a pattern of tar files or packed files, as "train-{000..011}.tar" or
 ///   "shards/*.packed", with the test part in `test_data` (see shard_files).
 /// - A directory with packed files or tar files, whose names begin with a split.

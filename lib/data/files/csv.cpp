@@ -3,8 +3,10 @@
 #include <fast/core/error.hpp>
 #include <fast/core/random.hpp>
 #include <fast/data/formats.hpp>
+#include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -53,11 +55,22 @@ bool has_other_numbers(const CsvTable& table) {
   });
 }
 
+/// All are 1 or -1, and one is -1.
+bool has_signs(const CsvTable& table) {
+  bool has_negative = false;
+  for (const std::string& text : table.targets()) {
+    double number = 0;
+    if (!read_number(text, number) || std::abs(number) != 1) return false;
+    has_negative = has_negative || number < 0;
+  }
+  return has_negative;
+}
+
 /// See TargetKind::automatic.
 bool has_classes(const CsvTable& table, TargetKind kind) {
   check_targets(table);
   if (kind != TargetKind::automatic) return kind == TargetKind::classes;
-  return !has_other_numbers(table);
+  return !has_other_numbers(table) || has_signs(table);
 }
 
 std::vector<float> numbers_of(const CsvTable& table) {
@@ -109,7 +122,8 @@ std::vector<std::int32_t> named_classes(const CsvTable& table, const Classes& cl
   std::vector<std::int32_t> labels;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const std::string& text = table.targets()[row];
-    const auto place = places.find(text);
+    auto place = places.find(text);
+    if (place == places.end()) place = places.find(category_in(text));  // 1.0 of the class 1
     if (place == places.end())
       fail(ErrorKind::data, "csv: {}: class \"{}\" is not among the {} classes of {}",
            table.place_of_target(row), printable(text), classes.count, classes.whose);
@@ -121,6 +135,7 @@ std::vector<std::int32_t> named_classes(const CsvTable& table, const Classes& cl
 Classes classes_of(const CsvTable& table, const LoadOptions& options) {
   if (!options.class_names.empty())
     return {options.class_names, static_cast<int>(options.class_names.size()), "the model"};
+  if (has_signs(table) && options.classes <= 2) return {{"-1", "1"}, 2};
   if (is_numeric(table)) {
     const std::vector<std::int32_t> labels = numbered_classes(table, options.classes);
     const int largest = *std::max_element(labels.begin(), labels.end());
@@ -161,13 +176,63 @@ Dataset dataset_of(const CsvTable& table, const std::optional<Classes>& classes,
   return {table.path(), std::move(shape), std::move(values), std::move(labels), classes->count};
 }
 
+bool is_nan(float value) { return std::isnan(value); }
+
+std::span<const float> floats_of(const Dataset& samples) {
+  return std::get<std::span<const float>>(samples.values());
+}
+
+/// With a number for each missing one, by columns.
+Dataset filled(const Dataset& samples, const std::vector<float>& means) {
+  const std::span<const float> from = floats_of(samples);
+  if (std::none_of(from.begin(), from.end(), is_nan)) return samples;
+  std::vector<float> values(from.begin(), from.end());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (is_nan(values[i])) values[i] = means[i % means.size()];
+  std::vector<std::size_t> all(samples.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return {samples.name(), samples.sample_shape(), std::move(values), chosen_targets(samples, all)};
+}
+
+/// Of each column, over what is not missing; 0 where all is.
+std::vector<float> known_means(const Dataset& samples) {
+  const std::size_t width = samples.sample_size();
+  std::vector<double> sums(width);
+  std::vector<std::size_t> counts(width);
+  const std::span<const float> values = floats_of(samples);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (is_nan(values[i])) continue;
+    sums[i % width] += values[i];
+    ++counts[i % width];
+  }
+  std::vector<float> means;
+  for (std::size_t k = 0; k < width; ++k)
+    means.push_back(static_cast<float>(counts[k] == 0 ? 0 : sums[k] / double(counts[k])));
+  return means;
+}
+
+/// The training part's means stand for missing numbers, in all parts and later for the model: those
+/// that the normalization has, to the last bit. Of a model, they are given.
+void fill(Splits& splits, const LoadOptions& options) {
+  const bool trains = options.purpose == Purpose::training;
+  if (trains) splits.normalization = filled(splits.train, known_means(splits.train)).measure();
+  const std::vector<float> none{0};
+  const std::vector<float>& given = options.means.empty() ? none : options.means;
+  const std::vector<float>& means = trains ? splits.normalization.mean : given;
+  splits.train = filled(splits.train, means);
+  splits.test = filled(splits.test, means);
+}
+
 }  // namespace
 
 Splits parse_csv(std::string_view text, const std::string& path, const LoadOptions& options) {
   const bool predicts = options.purpose == Purpose::prediction;
   require(predicts || !options.target.empty(), ErrorKind::argument,
           "csv: {}: which column is to be predicted? Name it (--target NAME)", printable(path));
-  const CsvTable table(text, path, {options.target, options.features});
+  const bool trains = options.purpose == Purpose::training;
+  const CsvTable table(
+      text, path,
+      {options.target, options.features, options.categories, !trains && !options.features.empty()});
   std::optional<Classes> classes;
   if (!predicts && has_classes(table, options.targets)) classes = classes_of(table, options);
   const std::vector<double> origins = origins_for(table, options);
@@ -176,22 +241,20 @@ Splits parse_csv(std::string_view text, const std::string& path, const LoadOptio
   if (options.test_data.empty()) {
     splits = split_at_random(all, options);
   } else {
-    const std::string test_text = read_text(options.test_data, "csv");
-    const CsvTable test(test_text, options.test_data, {options.target, table.features()});
+    const std::string test_text = read_maybe_compressed(options.test_data, "csv");
+    const CsvTable test(test_text, options.test_data,
+                        {options.target, table.features(), {}, /*are_encoded=*/true});
     splits.train = first_of(all, options.limit);
     splits.test = first_of(dataset_of(test, classes, origins), options.limit);
+    for (const std::string& note : test.notes()) splits.notes.push_back("--test-data: " + note);
   }
-  if (options.purpose == Purpose::training) splits.normalization = splits.train.measure();
+  fill(splits, options);
   splits.normalization.origins = origins;
   splits.features = table.features();
   splits.target = options.target;
   if (classes) splits.class_names = classes->names;
-  for (const std::string& column : table.unused())
-    splits.notes.push_back("column not used: " + column);
-  for (const std::string& column : table.row_counts())
-    splits.notes.push_back(fmt::format(
-        "column {}: it counts the rows; unless it is a feature, name the --features without it",
-        column));
+  const std::vector<std::string> notes = table.notes();
+  splits.notes.insert(splits.notes.begin(), notes.begin(), notes.end());
   const ChannelForm columns{
       table.width(), 1, [&](std::size_t c) { return "column " + printable(table.features()[c]); }};
   for (std::string& note : origin_notes(origins, columns)) splits.notes.push_back(std::move(note));
@@ -199,7 +262,7 @@ Splits parse_csv(std::string_view text, const std::string& path, const LoadOptio
 }
 
 Splits read_csv(const std::filesystem::path& path, const LoadOptions& options) {
-  return parse_csv(read_text(path, "csv"), path.string(), options);
+  return parse_csv(read_maybe_compressed(path, "csv"), path.string(), options);
 }
 
 }  // namespace fast::data

@@ -21,6 +21,7 @@ struct Range {
   bool are_floats = true;  ///< no value changes when it becomes a float
 
   void add(double value) {
+    if (std::isnan(value)) return;
     low = std::min(low, value);
     high = std::max(high, value);
     are_floats = are_floats && static_cast<double>(static_cast<float>(value)) == value;

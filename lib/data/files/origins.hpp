@@ -23,7 +23,7 @@ struct ChannelForm {
 /// channels. It is the smallest value of a channel whose values are not floats by themselves, and
 /// that span few steps of a float only, as seconds since 1970 do. The result is empty if it is 0
 /// for all channels. Throws Error(data) for a channel whose differences are too small for doubles,
-/// or for floats.
+/// or for floats. NaN counts for nothing.
 std::vector<double> origins_of(std::span<const double> values, const ChannelForm& form);
 
 /// The values less the origins of their channels. Values that no float holds become infinite.

@@ -69,6 +69,26 @@ std::vector<std::size_t> shares_of(const std::vector<std::vector<std::size_t>>& 
   return shares;
 }
 
+/// The first samples in that order; to stratify, those of each class. There is a place for each
+/// sample.
+std::vector<char> chosen_for_tests(const Dataset& samples, const std::vector<std::size_t>& order,
+                                   std::size_t held_out, const LoadOptions& options) {
+  require(!options.stratify || samples.has_one_label(), ErrorKind::argument,
+          "--stratify: the samples of {} have no single class label; leave the option out",
+          samples.name());
+  std::vector<std::size_t> shares{held_out};
+  if (options.stratify) shares = shares_of(strata_of(samples), samples.size(), held_out);
+  std::vector<char> chosen(samples.size());
+  for (const std::size_t i : order) {
+    std::size_t& left =
+        shares[options.stratify ? static_cast<std::size_t>(samples.labels()[i]) : 0];
+    if (left == 0) continue;
+    --left;
+    chosen[i] = 1;
+  }
+  return chosen;
+}
+
 }  // namespace
 
 Dataset first_of(const Dataset& samples, std::size_t limit) {
@@ -108,8 +128,9 @@ Splits split_at_random(const Dataset& samples, const LoadOptions& options) {
   std::vector<std::size_t> order(samples.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   Rng(mix_seed(options.split_seed, split_purpose)).shuffle(std::span(order));
-  const auto bound = order.begin() + static_cast<std::ptrdiff_t>(held_out);
-  std::vector<std::size_t> test(order.begin(), bound), train(bound, order.end());
+  const std::vector<char> is_tested = chosen_for_tests(samples, order, held_out, options);
+  std::vector<std::size_t> test, train;
+  for (const std::size_t i : order) (is_tested[i] != 0 ? test : train).push_back(i);
   for (auto* part : {&train, &test}) {  // in their drawn order: a part of it is a fair sample
     if (options.limit > 0) part->resize(std::min(options.limit, part->size()));
   }

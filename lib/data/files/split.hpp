@@ -23,8 +23,8 @@ Dataset chosen_of(const Dataset& samples, const std::vector<std::size_t>& indice
 
 /// A share `options.test_share` of the samples, chosen at random by `options.split_seed`, is the
 /// test part. Both parts have the drawn order, and at most `options.limit` samples. Throws
-/// Error(argument) when a part has none.
-/// To use a model, without a share: all are the test part.
+/// Error(argument) when a part has none. With `options.stratify`, each class gives that share, as
+/// in hold_out(). To use a model, without a share: all are the test part.
 Splits split_at_random(const Dataset& samples, const LoadOptions& options);
 
 struct HeldOut {

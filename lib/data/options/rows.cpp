@@ -61,8 +61,12 @@ void add_target_rows(options::OptionTable& table, LoadOptions& load) {
       .agreed();
   table
       .add("features", load.features, names_with_commas(),
-           "columns of FILE.csv, with commas between them [all others that are numbers], or an "
-           "array of FILE.npz")
+           "columns of FILE.csv, with commas between them [all others that can be], or an array of "
+           "FILE.npz")
+      .agreed();
+  table
+      .add("categories", load.categories, names_with_commas(),
+           "columns of FILE.csv that are categories, though they hold numbers, or many texts")
       .agreed();
   table
       .add("target_type", load.targets, target_kind(),
@@ -86,6 +90,7 @@ void add_split_rows(options::OptionTable& table, LoadOptions& load) {
            options::optional(options::number<double>(options::fraction())),
            "share of a CSV or NumPy file that is held out as test part, chosen at random [0.2]")
       .agreed();
+  table.add("stratify", load.stratify, "hold that share of each class out").agreed();
   table
       .add("split_seed", load.split_seed, options::number<std::uint64_t>(options::any()),
            "seed of the choice of --test-share")
