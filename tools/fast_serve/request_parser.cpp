@@ -9,9 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/message.hpp"
 #include "core/registry.hpp"
+#include "data/files/csv_table.hpp"
 #include "nn/shape.hpp"
 
 namespace fast::serve {
@@ -74,6 +76,61 @@ class Nesting {
   std::vector<std::optional<std::size_t>> known_;
 };
 
+/// The fields of an object, as training encoded the columns of a table.
+class Row {
+ public:
+  void clear() { names_.clear(), fields_.clear(); }
+  void begin_field(std::string& name) { names_.push_back(std::move(name)); }
+  void end_field(std::string text) { fields_.push_back(std::move(text)); }
+
+  void encode(const InputForm& form, std::size_t instance, std::vector<float>& into) {
+    if (names_ != known_) find(form, instance);
+    using Kind = data::FeatureCode::Kind;
+    for (std::size_t k = 0; k < codes_.size(); ++k) {
+      const data::FeatureCode& code = codes_[k];
+      const std::string& field = fields_[code.column];
+      const bool is_missing = data::is_missing(field);
+      if (code.kind == Kind::number)
+        into.push_back(is_missing ? mean(form, k) : number(field, code, instance));
+      else if (code.kind == Kind::missing)
+        into.push_back(is_missing ? 1 : 0);
+      else
+        into.push_back(!is_missing && data::category_in(field) == code.category ? 1 : 0);
+    }
+  }
+
+ private:
+  void find(const InputForm& form, std::size_t instance) {
+    known_.clear();
+    codes_.clear();
+    for (const std::string& feature : form.features) {
+      std::optional<data::FeatureCode> code = data::code_of(feature, names_);
+      if (!code) {
+        refuse(400, "instance {} has no member \"{}\"; send null if its value is missing", instance,
+               printable(data::column_in(feature)));
+      }
+      codes_.push_back(std::move(*code));
+    }
+    known_ = names_;
+  }
+  static float mean(const InputForm& form, std::size_t k) {
+    return form.means.empty() ? 0 : form.means[k % form.means.size()];
+  }
+  float number(const std::string& field, const data::FeatureCode& code,
+               std::size_t instance) const {
+    double value = 0;
+    const bool is_number = data::read_feature(field, value);
+    if (!is_number || !std::isfinite(static_cast<float>(value))) {
+      refuse(400, "instance {}: \"{}\" is \"{}\"; a finite number is required", instance,
+             printable(names_[code.column]), printable(field.substr(0, 40)));
+    }
+    return static_cast<float>(value);
+  }
+
+  std::vector<std::string> names_, fields_, known_;
+  std::vector<data::FeatureCode> codes_;  ///< of objects with the members `known_`
+};
+
 /// Takes a body's parts as the parser finds them. It keeps the numbers and nothing else.
 class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -84,7 +141,9 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
       refuse(400, "the member \"instances\" is missing; send {{\"instances\": [[...], ...]}}");
     }
     check_count(count_, form_);
-    Instances instances{{}, count_, normalized_.value_or(false)};
+    Instances instances{{}, count_, normalized_.value_or(false), has_rows_};
+    if (has_rows_ && type_.value_or(ElementType::f32) == ElementType::u8)
+      refuse(400, "the type u8 is for lists; leave it out, or send lists");
     if (type_.value_or(ElementType::f32) == ElementType::u8) {
       instances.values = bytes();
     } else {
@@ -93,8 +152,9 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
     return instances;
   }
 
-  bool null() override { return wrong("null"); }
+  bool null() override { return part_ == Part::row ? field("") : wrong("null"); }
   bool boolean(bool value) override {
+    if (part_ == Part::row) return field(value ? "true" : "false");
     if (part_ == Part::normalized && !normalized_) {
       normalized_ = value;
       return true;
@@ -109,6 +169,7 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_float(number_float_t value, const string_t&) override { return number(value); }
   bool string(string_t& value) override {
+    if (part_ == Part::row) return field(value);
     if (part_ == Part::type && !type_) {
       type_ = element_type(value);
       return true;
@@ -118,11 +179,19 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
   bool binary(binary_t&) override { return wrong("binary data"); }
 
   bool start_object(std::size_t) override {
+    if (part_ == Part::instances && in_list_ && nesting_.depth() == 0) {
+      begin_row();
+      return true;
+    }
     if (part_ != Part::start) wrong("an object");
     part_ = Part::member;
     return true;
   }
   bool key(string_t& name) override {
+    if (part_ == Part::row) {
+      row_.begin_field(name);
+      return true;
+    }
     if (name == "instances" && !seen_instances_) {
       part_ = Part::instances;
     } else if (name == "type" && !type_) {
@@ -138,6 +207,11 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool end_object() override {
+    if (part_ == Part::row) {
+      row_.encode(form_, count_++, values_);
+      part_ = Part::instances;
+      return true;
+    }
     part_ = Part::end;
     return true;
   }
@@ -179,10 +253,29 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  enum class Part { start, member, instances, type, normalized, end };
+  enum class Part { start, member, instances, row, type, normalized, end };
   static constexpr std::size_t longest_shown = 40, longest_text = 160;
 
+  bool field(std::string text) {
+    row_.end_field(std::move(text));
+    return true;
+  }
+
+  void begin_row() {
+    if (form_.features.empty() || form_.features.size() != sample_values_) {
+      refuse(400,
+             "instance {} is an object, and the features of this model have no names; a list of {} "
+             "numbers is required",
+             count_, sample_values_);
+    }
+    if (count_ >= form_.most_instances) check_count(form_.most_instances + 1, form_);
+    has_rows_ = true;
+    row_.clear();
+    part_ = Part::row;
+  }
+
   bool number(double value) {
+    if (part_ == Part::row) return field(fmt::format("{}", value));
     if (part_ != Part::instances || nesting_.depth() == 0) return wrong("a number");
     const auto narrow = static_cast<float>(value);
     if (!std::isfinite(value) || std::abs(value) > std::numeric_limits<float>::max()) {
@@ -226,6 +319,11 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
       case Part::start:
       case Part::end:
         refuse(400, "the body is {}; an object is required: {{\"instances\": [[...], ...]}}", what);
+      case Part::row:
+        refuse(
+            400,
+            "instance {} has a member that is {}; texts, numbers, true, false and null are taken",
+            count_, what);
       case Part::type:
         refuse(400, "\"type\" is {}; \"f32\" or \"u8\" is required", what);
       case Part::normalized:
@@ -242,7 +340,8 @@ class BodyReader final : public nlohmann::json_sax<nlohmann::json> {
   const InputForm& form_;
   std::size_t sample_values_;
   Part part_ = Part::start;
-  bool in_list_ = false, seen_instances_ = false;
+  bool in_list_ = false, seen_instances_ = false, has_rows_ = false;
+  Row row_;
   std::optional<ElementType> type_;
   std::optional<bool> normalized_;
   Nesting nesting_;

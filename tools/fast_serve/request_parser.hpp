@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -42,18 +43,24 @@ struct Instances {
   std::variant<std::vector<float>, std::vector<std::uint8_t>> values;
   std::size_t count = 0;
   bool normalized = false;  ///< the client has normalized the values as training did
+  bool are_objects = false;
 };
 
-/// What a model takes.
+/// What a model takes. Of a table's rows also the names of its features, and the number that stands
+/// for each if it is missing (or one for all). The owner keeps both.
 struct InputForm {
   nn::Shape sample;
   std::size_t most_instances = 0;
+  std::span<const std::string> features = {};
+  std::span<const float> means = {};
 };
 
 /// {"instances": [[...], ...]}, with the members "type" ("f32" or "u8") and "normalized" (true or
 /// false) where they are wanted. An instance is a list of all values, or nested lists in the shape
-/// of the model's samples. Throws Refusal(400), or (413) for too many instances, with the place of
-/// the mistake.
+/// of the model's samples. If these are rows of a table, an instance may also be an object: texts,
+/// numbers, true, false and null (missing) by the columns' names, encoded as in training. Members
+/// of other names are left out. Throws Refusal(400), or (413) for too many instances, with the
+/// place of the mistake.
 Instances parse_json(std::string_view body, const InputForm& form);
 
 /// Values as they are in memory: little-endian, row-major. `shape` is that of the whole tensor,

@@ -138,6 +138,7 @@ std::string ModelVersion::hash_of(const std::vector<TensorView>& tensors) const 
                     fmt::join(normalizing_->stddev, ",")));
   }
   for (const std::string& name : names_.classes) add(name + ';');
+  for (const std::string& name : names_.features) add(name + ';');
   return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
 }
 

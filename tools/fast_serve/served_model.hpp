@@ -43,7 +43,7 @@ class ModelVersion {
   ~ModelVersion();
 
   /// XXH3 of names, shapes and values of the tensors, of the normalization and of the names of
-  /// classes: 16 digits. Models of the same hash give the same answers.
+  /// classes and features: 16 digits. Models of the same hash give the same answers.
   const std::string& hash() const { return hash_; }
   const std::string& source() const { return source_; }  ///< the path
   const nn::ModelSpec& spec() const { return spec_; }

@@ -89,6 +89,8 @@ Instances instances_of(const Request& request, const Query& query, const InputFo
     }
     Instances instances = parse_json(request.body, form);
     instances.normalized = instances.normalized || is_normalized;
+    if (instances.are_objects && instances.normalized)
+      refuse(400, "objects are not normalized; leave that out, or send lists");
     return instances;
   }
   const std::string type = query.text("type", request.type);
@@ -297,8 +299,10 @@ Service::Prediction Service::begin(ServedModel& model, const Request& request, A
     refuse(404, "model {} has no version \"{}\" now", model.name(), shortened(wanted));
   }
   about.version = version;
-  Instances instances =
-      instances_of(request, query, {version->sample(), limits_.most_instances}, is_raw);
+  const Normalizing& normalizing = version->normalizing();
+  InputForm form{version->sample(), limits_.most_instances, version->names().features};
+  if (normalizing) form.means = normalizing->mean;
+  Instances instances = instances_of(request, query, form, is_raw);
   const std::size_t count = instances.count;
   auto logits = batcher_.submit(version, version->inputs(std::move(instances)), count, may_compute);
   return {&model, std::move(version), is_raw, output, count, std::move(logits)};
