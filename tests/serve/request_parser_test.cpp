@@ -86,6 +86,38 @@ TEST_CASE("JSON that is no request is refused with the place of the mistake") {
   refused("{\"instances\":" + std::string(100000, '['), 400, "deep");
 }
 
+TEST_CASE("a row of a table may be an object, which is encoded as in training") {
+  const std::vector<std::string> features{"age", "age is missing", "color=red", "color=1"};
+  const Floats means{40.5F, 0.25F, 0.5F, 0.5F};
+  const InputForm form{{4}, 3, features, means};
+  const Instances found = parse_json(
+      R"({"instances": [{"age": 7, "color": "red", "id": 3}, {"color": 1, "age": null},
+                        {"age": "8.5", "color": "violet"}]})",
+      form);
+  CHECK(found.count == 3);
+  CHECK(found.are_objects);
+  CHECK(std::get<Floats>(found.values) == Floats{7, 0, 1, 0,      //
+                                                 40.5F, 1, 0, 1,  //
+                                                 8.5F, 0, 0, 0});
+  const Instances mixed =
+      parse_json(R"({"instances": [[1,0,0,1], {"age": true, "color": ""}]})", form);
+  CHECK(std::get<Floats>(mixed.values) == Floats{1, 0, 0, 1, 1, 0, 0, 0});
+  const auto refused_row = [&](const std::string& rows, const std::string& text) {
+    INFO(rows);
+    CHECK_THROWS_WITH(parse_json("{\"instances\": [" + rows + "]}", form), ContainsSubstring(text));
+  };
+  refused_row(R"({"age": 1})", "instance 0 has no member \"color\"");
+  refused_row(R"({"age": "x", "color": "red"})", "\"age\" is \"x\"; a finite number is required");
+  refused_row(R"({"age": 1e60, "color": "red"})", "a finite number is required");
+  refused_row(R"({"age": [1], "color": "red"})", "instance 0 has a member that is a list");
+  refused_row(R"({"age": {}, "color": "red"})", "instance 0 has a member that is an object");
+  refused_row(R"([1,2,3,{}])", "an object");
+  refused_row("{},{}", "instance 0 has no member \"age\"");
+  refused_row(R"({"age":1,"color":2},{"age":1,"color":2},{"age":1,"color":2},{})", "3 at most");
+  CHECK_THROWS_WITH(parse_json(R"({"instances": [{"age":1,"color":2}], "type": "u8"})", form),
+                    ContainsSubstring("the type u8 is for lists"));
+}
+
 TEST_CASE("numbers that no float32 holds are refused") {
   for (const char* number : {"NaN", "Infinity", "-Infinity", "1e39", "1e999", "-1e39"}) {
     refused(fmt::format(R"({{"instances": [[1,2,3,{}]]}})", number), 400, "");

@@ -5,6 +5,7 @@
 Needs NumPy; else 77. Without ONNX Runtime, the comparison with it is left out. FAST_ONNX_PYTHON names a python that has it.
 """
 import csv
+import gzip
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import urllib.error
 import urllib.request
 
 OTHER = os.environ.pop("FAST_ONNX_PYTHON", "")
@@ -249,6 +251,72 @@ def test_binary():
     close([float(each) for each in answers["probability"]], ones, "binary: probabilities", 1e-5)
 
 
+def served(run, instances):
+    """The predictions of fast-serve, or the error that it answers."""
+    server = subprocess.Popen([SERVE, f"m={run}", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        port = next(int(match[1]) for line in server.stdout if (match := re.match(r"listening on http://127\.0\.0\.1:(\d+)$", line)))
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/models/m:predict", json.dumps({"instances": instances}).encode(),
+                                         {"Content-Type": "application/json"})
+        return json.loads(urllib.request.urlopen(request, timeout=50).read())["predictions"]
+    except urllib.error.HTTPError as error:
+        return json.loads(error.read())["error"]
+    finally:
+        server.terminate()
+        server.wait()
+        server.stdout.close()
+
+
+def test_messy_table():
+    """Categories, truths and missing values, with semicolons, decimal commas and gzip: training, predictions and requests alike."""
+    colors, ages = ["blue", "green", "red; dark"], draw.normal(40, 10, 240).round(1)
+    color, member = draw.integers(0, 3, 240), draw.integers(0, 2, 240)
+    lacks_age, lacks_color = draw.random(240) < 0.2, draw.random(240) < 0.1
+    label = (color == 1) ^ (ages > 45)
+
+    def cells(i):
+        return ["" if lacks_age[i] else str(ages[i]).replace(".", ","), "NA" if lacks_color[i] else f'"{colors[color[i]]}"', ["no", "Yes"][member[i]]]
+
+    with gzip.open("messy.csv.gz", "wt", encoding="utf-8-sig", newline="") as file:
+        file.write("age;color;member;label\r\n")
+        file.writelines(";".join([*cells(i), "1" if label[i] else "-1"]) + "\r\n" for i in range(240))
+    trained("messy", "--data", "messy.csv.gz", "--target", "label", "--model", "mlp:8", "--learning-rate", "0.05", "--stratify")
+    path = "messy/mean-model.safetensors"
+    note = tensors_of(path)[0]
+    names = ["age", "age is missing", *("color=" + name for name in colors), "color is missing", "member"]
+    check(json.loads(note["fast.features"]) == names, f"messy: features {note['fast.features']}")
+    check("color=red; dark" in said("info", "messy"), "messy: fast-model info")
+    mean = float(note["fast.mean"].split(",")[0])
+
+    def encoded(i):
+        of_color = [float(color[i] == c and not lacks_color[i]) for c in range(3)]
+        return [mean if lacks_age[i] else ages[i], float(lacks_age[i]), *of_color, float(lacks_color[i]), float(member[i])]
+
+    x = numpy.array([encoded(i) for i in range(240)], dtype=numpy.float32)
+    probabilities = softmax(perceptron(path, x))
+    found, _ = evaluated("messy", "--data", "messy.csv.gz")
+    check_classes(found, label.astype(int), probabilities.argmax(1), probabilities, ["-1", "1"], "messy")
+    check(found["accuracy"] > 0.6, f"messy: the model has learned nothing: {found['accuracy']}")
+    # New rows, as another program writes them, with a color that training had not.
+    with open("messy-new.csv", "w") as file:
+        file.write("id,color,member,age\n" + "".join(
+            f"{i},{'' if lacks_color[i] else colors[color[i]]},{bool(member[i])},{'' if lacks_age[i] else ages[i]}\n" for i in range(20)))
+        file.write("20,violet,true,50\n")
+    x = numpy.vstack([x[:20], [50, 0, 0, 0, 0, 0, 1]]).astype(numpy.float32)
+    answers = predicted("messy", "--data", "messy-new.csv")
+    close([float(each) for each in answers["probability_1"]], softmax(perceptron(path, x))[:, 1], "messy: new rows", 1e-5)
+    rows = [{"id": i, "color": None if lacks_color[i] else colors[color[i]], "member": bool(member[i]), "age": None if lacks_age[i] else ages[i]}
+            for i in range(20)] + [{"color": "violet", "member": "yes", "age": "50"}]
+    for instances in (rows, x.tolist()):
+        close([each["probabilities"][1] for each in served("messy", instances)], [float(each) for each in answers["probability_1"]],
+              "messy: requests", 1e-5)
+    check(served("messy", [{"color": "red"}]) == 'instance 0 has no member "age"; send null if its value is missing', "messy: a request without age")
+    check('"age" is "old"' in served("messy", [{**rows[0], "age": "old"}]), "messy: a request with an age that is no number")
+    with open("messy-bad.csv", "w") as file:
+        file.write("color,member,age\nblue,no,old\n")
+    refused(1, 'messy-bad.csv:2: column 3 (age): "old" is not a number', "predict", "messy", "--data", "messy-bad.csv")
+
+
 def test_digits():
     """Data with two parts. A model without names of classes has their numbers as labels."""
     summary = trained("numerals", "--data", "digits")
@@ -314,7 +382,7 @@ def test_mistakes():
 print("seed", SEED)
 with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)
-    for test in (test_table, test_numbers, test_binary, test_digits, test_images, test_mistakes):
+    for test in (test_table, test_numbers, test_binary, test_messy_table, test_digits, test_images, test_mistakes):
         test()
     os.chdir("/")
 print(len(failures), "failures")

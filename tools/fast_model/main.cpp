@@ -152,7 +152,8 @@ void add_model_and_data(tools::Command& command, std::string& model, fast_model:
 
 /// What the model says of its data stands for the rest.
 void change_rows(options::OptionTable& table) {
-  for (const char* of_model : {"classes", "target_type", "stream", "categories"}) table.at(of_model).internal();
+  for (const char* of_model : {"classes", "target_type", "stream", "categories"})
+    table.at(of_model).internal();
   table.at("target").help =
       "the targets: a column of FILE.csv [the model's], an array of FILE.npz, a file beside "
       "FILE.npy, a name in KEY.json of tar shards [label]";

@@ -84,7 +84,7 @@ class Row {
   void end_field(std::string text) { fields_.push_back(std::move(text)); }
 
   void encode(const InputForm& form, std::size_t instance, std::vector<float>& into) {
-    if (names_ != known_) find(form, instance);
+    if (codes_.empty() || names_ != known_) find(form, instance);
     using Kind = data::FeatureCode::Kind;
     for (std::size_t k = 0; k < codes_.size(); ++k) {
       const data::FeatureCode& code = codes_[k];

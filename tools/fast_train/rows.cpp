@@ -14,7 +14,8 @@ void add_data_rows(OptionTable& table, Options& o) {
   table
       .add(
           "data", o.data, text(),
-          "fashion-mnist, digits (small, comes with the programs), a file (.csv, .tsv, .npz, .npy), "
+          "fashion-mnist, digits (small, comes with the programs), a file (.csv, .tsv, .npz, "
+          ".npy), "
           "shards (\"train-*.tar\"), or a directory with shards, images in folders "
           "(train/<class>/*.png or .jpg), the binary files of CIFAR-10 or CIFAR-100, .npy files or "
           "four IDX files (plain or .gz); or a stream of samples (nats:// or "

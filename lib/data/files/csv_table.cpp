@@ -194,6 +194,7 @@ bool is_missing(std::string_view field) {
   constexpr std::size_t longest = 7;
   field = trimmed(field);
   if (field.size() > longest) return false;
+  if (!field.empty() && field.back() >= '0' && field.back() <= '9') return false;  // most numbers
   const std::string small = in_small_letters(field);
   return std::find(missing_values.begin(), missing_values.end(), small) != missing_values.end();
 }
@@ -311,7 +312,8 @@ std::vector<CsvTable::Contents> CsvTable::look_at(std::string_view text,
         ++column.missing;
         continue;
       }
-      if (column.values.size() <= most_categories) column.values.emplace(field);
+      if (column.values.size() <= most_categories && !column.values.contains(field))
+        column.values.emplace(field);
       if (read_number(field, number)) {
         ++column.numbers;
       } else if (read_feature(field, number)) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -84,9 +85,10 @@ class CsvTable {
   /// What the fields of a column are.
   struct Contents {
     std::size_t numbers = 0, truths = 0, texts = 0, missing = 0;
-    std::size_t first_line = 0;         ///< of the texts
-    std::string first_text = {};        ///< likewise
-    std::set<std::string> values = {};  ///< as they are written; at most `most_categories` + 1
+    std::size_t first_line = 0;   ///< of the texts
+    std::string first_text = {};  ///< likewise
+    std::set<std::string, std::less<>> values =
+        {};  ///< as they are written; at most `most_categories` + 1
 
     std::size_t known() const { return numbers + truths + texts; }
   };
