@@ -315,6 +315,21 @@ def test_messy_table():
     with open("messy-bad.csv", "w") as file:
         file.write("color,member,age\nblue,no,old\n")
     refused(1, 'messy-bad.csv:2: column 3 (age): "old" is not a number', "predict", "messy", "--data", "messy-bad.csv")
+    test_other_categories()
+
+
+def test_other_categories():
+    """A run goes on with the table that it began with, not with one of other categories."""
+    rows = [(["red", "blue"][i % 2], i % 7 % 2) for i in range(64)]
+    for name, first in (("colors.csv", "red"), ("others.csv", "pink")):
+        pathlib.Path(name).write_text("color,y\n" + "".join(f"{first if color == 'red' else color},{y}\n" for color, y in rows))
+    options = ["--target", "y", "--model", "mlp:4", "--checkpoint-every", "1"]
+    trained("colors", "--data", "colors.csv", *options)
+    trained("colors-on", "--data", "colors.csv", *options, "--epochs", "5", "--resume", "colors/checkpoints")
+    done = subprocess.run([TRAIN, "--exchange", "local", "--workers", "2", "--batch-size", "16", "--quiet", "--out", "others", "--data", "others.csv",
+                           "--epochs", "5", *options, "--resume", "colors/checkpoints"], capture_output=True, text=True, timeout=100)
+    check(done.returncode == 1 and done.stderr.count("\n") == 1 and 'feature 2 of the data is "color=pink", that of' in done.stderr
+          and 'is "color=red"; resume with the table of the run' in done.stderr, f"other categories: {done.returncode} {done.stderr}")
 
 
 def test_digits():

@@ -418,8 +418,9 @@ std::vector<std::string> CsvTable::notes() const {
         "; the column's mean in training stands for a number");
   for (const auto& [column, unknown] : unknown_)
     notes.push_back(fmt::format(
-        "column {}: {} rows have a category that training had not, as \"{}\"; it counts as none",
-        shown(header_[column]), unknown.rows, shown(unknown.first)));
+        "column {}: rows with a category that training had not, as \"{}\": {}; it counts as none",
+        shown(header_[column]), shown(unknown.first), unknown.rows));
+  if (are_encoded_) return notes;  // the model has decided what it uses
   for (const std::string& column : unused_) notes.push_back("column not used: " + column);
   for (const std::string& column : row_counts())
     notes.push_back(fmt::format(

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>
+#include <fast/train/model_metadata.hpp>
 #include <numeric>
 #include <sstream>
 #include <string>
+
+#include "core/message.hpp"
 
 namespace fast::train {
 namespace {
@@ -118,6 +121,25 @@ void require_whole(const RunPlan& plan, const Manifest& manifest) {
     read_shard(manifest, source);
 }
 
+/// A table that has changed may have other categories, and as many: the weights would be of others.
+void check_features(const RunPlan& plan, const ResumePoint& point) {
+  if (plan.data.features.empty()) return;
+  const std::string directory = point.manifest.directory.string();
+  const std::optional<ModelMetadata> note =
+      model_note(point.own ? point.own->metadata() : first_place(point.manifest), directory);
+  if (!note || note->features.empty() || note->features == plan.data.features) return;
+  const auto [own, theirs] =
+      std::ranges::mismatch(plan.data.features, note->features);  // one may be longer
+  const auto shown = [](const auto& at, const auto& end) {
+    return at == end ? std::string("none") : fmt::format("\"{}\"", printable(*at));
+  };
+  fail(ErrorKind::data,
+       "Trainer: feature {} of the data is {}, that of {} is {}; resume with the table of "
+       "the run, or begin a new run",
+       own - plan.data.features.begin() + 1, shown(own, plan.data.features.end()),
+       printable(directory), shown(theirs, note->features.end()));
+}
+
 void find(const RunPlan& plan, ResumePoint& point) {
   point.manifest = find_checkpoint(*plan.options.checkpoints.resume);
   if (is_spare(plan)) {
@@ -126,6 +148,7 @@ void find(const RunPlan& plan, ResumePoint& point) {
   }
   if (point.manifest.workers != plan.group.size()) {
     if (plan.options.checkpoints.strict) require_whole(plan, point.manifest);
+    check_features(plan, point);
     return;
   }
   try {
@@ -135,6 +158,7 @@ void find(const RunPlan& plan, ResumePoint& point) {
     plan.log(LogLevel::warning, fmt::format("worker {}: {}; taking its neighbors' average",
                                             plan.group.rank(), error.what()));
   }
+  check_features(plan, point);
 }
 
 /// Collective over all ranks. `line` describes this worker's place.

@@ -114,7 +114,7 @@ TEST_CASE("the names of features and the means are the encoding of a model") {
              ContainsSubstring("missing values, of which training had none: kind (1)"));
   CHECK(
       splits.notes[2] ==
-      "column kind: 1 rows have a category that training had not, as \"bird\"; it counts as none");
+      "column kind: rows with a category that training had not, as \"bird\": 1; it counts as none");
   CHECK_THROWS_WITH(read_table("age,sort\n1,cat\n", options),
                     ContainsSubstring("there is no column \"kind\" among its 2: age, sort"));
 }
@@ -130,7 +130,7 @@ TEST_CASE("a test part in a second file has the encoding of the first") {
   CHECK(splits.normalization.mean[2] == 4);
   CHECK(stored(splits.test) == Values{0, 0, 4, 0, 1, 1});
   CHECK(std::any_of(splits.notes.begin(), splits.notes.end(), [](const std::string& note) {
-    return note.starts_with("--test-data: column kind: 1 rows have a category");
+    return note.starts_with("--test-data: column kind: rows with a category");
   }));
 }
 
