@@ -272,7 +272,7 @@ def test_messy_table():
     colors, ages = ["blue", "green", "red; dark"], draw.normal(40, 10, 240).round(1)
     color, member = draw.integers(0, 3, 240), draw.integers(0, 2, 240)
     lacks_age, lacks_color = draw.random(240) < 0.2, draw.random(240) < 0.1
-    label = (color == 1) ^ (ages > 45)
+    label = (color == 1) | (member == 1)
 
     def cells(i):
         return ["" if lacks_age[i] else str(ages[i]).replace(".", ","), "NA" if lacks_color[i] else f'"{colors[color[i]]}"', ["no", "Yes"][member[i]]]
@@ -280,7 +280,7 @@ def test_messy_table():
     with gzip.open("messy.csv.gz", "wt", encoding="utf-8-sig", newline="") as file:
         file.write("age;color;member;label\r\n")
         file.writelines(";".join([*cells(i), "1" if label[i] else "-1"]) + "\r\n" for i in range(240))
-    trained("messy", "--data", "messy.csv.gz", "--target", "label", "--model", "mlp:8", "--learning-rate", "0.05", "--stratify")
+    trained("messy", "--data", "messy.csv.gz", "--target", "label", "--model", "mlp:8", "--learning-rate", "0.05", "--stratify", "--epochs", "10")
     path = "messy/mean-model.safetensors"
     note = tensors_of(path)[0]
     names = ["age", "age is missing", *("color=" + name for name in colors), "color is missing", "member"]
@@ -296,7 +296,7 @@ def test_messy_table():
     probabilities = softmax(perceptron(path, x))
     found, _ = evaluated("messy", "--data", "messy.csv.gz")
     check_classes(found, label.astype(int), probabilities.argmax(1), probabilities, ["-1", "1"], "messy")
-    check(found["accuracy"] > 0.6, f"messy: the model has learned nothing: {found['accuracy']}")
+    check(found["accuracy"] > 0.75, f"messy: the model has learned nothing: {found['accuracy']}")
     # New rows, as another program writes them, with a color that training had not.
     with open("messy-new.csv", "w") as file:
         file.write("id,color,member,age\n" + "".join(
@@ -328,7 +328,7 @@ def test_other_categories():
     trained("colors-on", "--data", "colors.csv", *options, "--epochs", "5", "--resume", "colors/checkpoints")
     done = subprocess.run([TRAIN, "--exchange", "local", "--workers", "2", "--batch-size", "16", "--quiet", "--out", "others", "--data", "others.csv",
                            "--epochs", "5", *options, "--resume", "colors/checkpoints"], capture_output=True, text=True, timeout=100)
-    check(done.returncode == 1 and done.stderr.count("\n") == 1 and 'feature 2 of the data is "color=pink", that of' in done.stderr
+    check(done.returncode == 1 and 'feature 2 of the data is "color=pink", that of' in done.stderr
           and 'is "color=red"; resume with the table of the run' in done.stderr, f"other categories: {done.returncode} {done.stderr}")
 
 
