@@ -406,6 +406,7 @@ struct HostMixer::SegmentSweep {
   void emit(algorithm::Block<T>& block, std::size_t first) {
     if (is_buffer || pass.kind == Pass::Kind::weights) {
       std::memcpy(payload_scratch[0], block.current, block.count * sizeof(T));
+      for (int k = 1; k < vectors; ++k) std::fill_n(payload_scratch[k], block.count, T{0});
     } else {
       mixer.algorithm_->apply(algorithm::Sweep::publish, block);
     }
