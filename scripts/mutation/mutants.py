@@ -14,7 +14,7 @@ import time
 COVERED = {
     "lib/exchange/shared": ["exchange_test", "slot_model_test", "worker_test", "worker_mpi_test"],
     "lib/combine": ["worker_parts_test", "worker_test"],
-    "lib/algorithm": ["worker_test"],
+    "lib/algorithm": ["worker_test", "worker_golden_mpi_test"],
     "lib/codec": ["codec_test", "worker_test"],
     "lib/mixing": ["mixing_kernels_test", "weights_test", "topology_test"],
     "lib/train/checkpoint": ["train_test", "trainer_mpi_test"],

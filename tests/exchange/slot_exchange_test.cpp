@@ -203,9 +203,18 @@ TEST_CASE("a deadline names worker, peer, operation, round and time") {
 }
 
 TEST_CASE("a neighbor without heartbeat is left out and taken back") {
+  using Events = std::vector<std::pair<PeerEvent::Kind, std::int64_t>>;
+  struct Told : Observer {
+    void on_peer(const PeerEvent& event) noexcept override {
+      events.emplace_back(event.kind, event.round);
+    }
+    Events events;
+  };
+  const auto told = std::make_shared<Told>();
   const Pair pair(64);
   ExchangeOptions options = staleness(0);
   options.suspect_after = Seconds(0.15);
+  options.observer = told;
   std::vector<std::string> said;
   options.log = [&](LogLevel, std::string_view text) { said.emplace_back(text); };
   const SlotPeers waiting(pair.heartbeat(Pair::reader_rank));
@@ -221,6 +230,8 @@ TEST_CASE("a neighbor without heartbeat is left out and taken back") {
   SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));
   write(writer, 2, 64);
   CHECK(reader.fetch(2).front().state == Arrival::State::present);
+  using enum PeerEvent::Kind;
+  CHECK(told->events == Events{{suspected, 0}, {returned, 2}});
 }
 
 TEST_CASE("messages and events name a neighbor by the number that the owner gives it") {
