@@ -104,8 +104,12 @@ nothing_left "mpiexec dies" "sleep 48.75"
 # Output that nobody reads does not keep fastrun from ending.
 mkfifo "$directory/unread"
 exec 7<>"$directory/unread"
-"$fastrun" -n 1 sh -c 'yes | head -c 300000' >"$directory/unread" 2>"$directory/output" &
+"$fastrun" -n 1 sh -c ': >"$0/begun" && yes | head -c 300000' "$directory" >"$directory/unread" 2>"$directory/output" &
 launcher=$!
+for ((i = 0; i < 200; ++i)); do
+  [[ ! -e $directory/begun ]] || break
+  sleep 0.1
+done
 sleep 1
 kill -TERM "$launcher"
 sleep 0.2
