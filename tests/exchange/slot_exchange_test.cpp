@@ -230,8 +230,14 @@ TEST_CASE("a neighbor without heartbeat is left out and taken back") {
   SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));
   write(writer, 2, 64);
   CHECK(reader.fetch(2).front().state == Arrival::State::present);
+  std::thread late([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    write(writer, 3, 64);
+  });
+  CHECK(reader.fetch(3).front().state == Arrival::State::present);
+  late.join();
   using enum PeerEvent::Kind;
-  CHECK(told->events == Events{{suspected, 0}, {returned, 2}});
+  CHECK(told->events == Events{{suspected, 0}, {returned, 3}});  // seen when it is waited for
 }
 
 TEST_CASE("messages and events name a neighbor by the number that the owner gives it") {
