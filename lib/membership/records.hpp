@@ -199,6 +199,10 @@ class RunRecords : public RecordBoard {
   bool takes_part(int rank) const { return !takes_part_ || takes_part_(rank); }
   bool is_running(int rank) const { return takes_part(rank) && stage_of(rank) == Stage::running; }
   bool has_left(int rank) const { return stage_of(rank) == Stage::left; }
+  /// By itself: its rounds are done, or it was asked to stop. A newcomer on its way has not.
+  bool has_ended(int rank) const {
+    return stage_of(rank) == Stage::done || stage_of(rank) == Stage::stopped;
+  }
   std::int64_t rounds_of_ended(int rank) const;
   bool has(int rank, Mark what) const;
   bool any_has_come_to(Stage stage) const;

@@ -204,8 +204,8 @@ bool RunAgreement::has_ended_before(std::int64_t round) const {
   const auto lock = coordinator_->lock();
   if (!options_.exact || stops_.proposed() > 0) return false;
   return !map_->workers_that([&](int rank) {
-                return map_->takes_part(rank) && !records_.is_running(rank) &&
-                       !records_.has_left(rank) && records_.rounds_of_ended(rank) < round;
+                return map_->takes_part(rank) && records_.has_ended(rank) &&
+                       records_.rounds_of_ended(rank) < round;
               })
               .empty();
 }
