@@ -13,32 +13,20 @@ namespace fast {
 namespace {
 
 struct Entry : TopologyName {
-  TopologyRule (*make)();
-  TopologyRule (*on_sides)(std::vector<int> sides) = nullptr;  ///< null: not a grid of given sides
+  TopologyRule (*make)();                                      ///< null: see on_sides
+  TopologyRule (*on_sides)(std::vector<int> sides) = nullptr;  ///< of a grid; empty: as N allows
 };
 
 constexpr Entry entries[] = {
     {{"ring", "two neighbors, left and right"}, [] { return stencil::ring(); }},
     {{"directed_ring", "reads its left neighbor only"}, [] { return stencil::ring(true); }},
-    {{"torus2d", "periodic grid, as square as N allows: 4 neighbors"},
-     [] { return stencil::torus2d(); },
-     stencil::torus2d},
-    {{"torus3d", "periodic grid in three dimensions: 6 neighbors"},
-     [] { return stencil::torus3d(); },
-     stencil::torus3d},
+    {{"torus2d", "periodic grid, as square as N allows: 4 neighbors"}, nullptr, stencil::torus2d},
+    {{"torus3d", "periodic grid in three dimensions: 6 neighbors"}, nullptr, stencil::torus3d},
     {{"grid1d", "open line: 2 neighbors, 1 at the ends"}, [] { return stencil::grid1d(); }},
-    {{"grid2d", "open grid, as square as N allows: up to 4 neighbors"},
-     [] { return stencil::grid2d(); },
-     stencil::grid2d},
-    {{"grid3d", "open grid in three dimensions: up to 6 neighbors"},
-     [] { return stencil::grid3d(); },
-     stencil::grid3d},
-    {{"moore2d", "torus with its diagonals: 8 neighbors"},
-     [] { return stencil::moore2d(); },
-     stencil::moore2d},
-    {{"moore3d", "the same in three dimensions: 26 neighbors"},
-     [] { return stencil::moore3d(); },
-     stencil::moore3d},
+    {{"grid2d", "open grid, as square as N allows: up to 4 neighbors"}, nullptr, stencil::grid2d},
+    {{"grid3d", "open grid in three dimensions: up to 6 neighbors"}, nullptr, stencil::grid3d},
+    {{"moore2d", "torus with its diagonals: 8 neighbors"}, nullptr, stencil::moore2d},
+    {{"moore3d", "the same in three dimensions: 26 neighbors"}, nullptr, stencil::moore3d},
     {{"hypercube", "log2 N neighbors; N a power of two"}, stencil::hypercube},
     {{"complete", "everybody reads everybody"}, stencil::complete},
     {{"exponential", "reads those 1, 2, 4, ... places before it"}, stencil::exponential},
@@ -141,8 +129,9 @@ bool is_schedule_name(std::string_view name) {
 TopologyRule topology_by_name(std::string_view name) {
   if (const auto every = every_of_sites(name)) return schedule::sites(*every);
   const auto [entry, sides] = entry_and_sides(name);
+  if (entry.on_sides == nullptr) return entry.make();
   const bool is_given = name.find(':') != std::string_view::npos;
-  return is_given ? entry.on_sides(sides_in(sides, name)) : entry.make();
+  return entry.on_sides(is_given ? sides_in(sides, name) : std::vector<int>{});
 }
 
 TopologyRule topology_from(const std::string& name_or_path) {
