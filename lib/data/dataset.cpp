@@ -344,6 +344,32 @@ Dataset Dataset::select(const std::vector<std::size_t>& indices) const {
   return dataset;
 }
 
+Dataset Dataset::with_scaled_targets(const Normalization& normalization) const {
+  const std::vector<float>&mean = normalization.target_mean, &stddev = normalization.target_stddev;
+  require(classes() == 0 && mean.size() == target_size() && stddev.size() == target_size() &&
+              std::ranges::all_of(stddev, [](float s) { return s > 0; }),
+          ErrorKind::argument,
+          "Dataset::with_scaled_targets: \"{}\" has {} classes and {} targets a sample; float targets, "
+          "and one mean and one positive standard deviation for each are required",
+          name(), classes(), target_size());
+  if (!storage_) return *this;
+  // Of all samples in storage, so that places stay.
+  const std::span<const float> all = storage_->memory.targets;
+  std::vector<float> scaled(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    scaled[i] = (all[i] - mean[i % mean.size()]) / stddev[i % mean.size()];
+  using Kept = std::pair<std::shared_ptr<const Storage>, Targets>;
+  const auto kept = std::make_shared<const Kept>(storage_, Targets{std::move(scaled)});
+  Storage changed{storage_->name,        storage_->sample_shape, storage_->sample_size,
+                  storage_->target_size, storage_->memory,       0,
+                  storage_->source,      storage_->selected};
+  changed.memory.owner = kept;
+  changed.memory.targets = std::get<std::vector<float>>(kept->second.values);
+  Dataset dataset = *this;
+  dataset.storage_ = std::make_shared<const Storage>(std::move(changed));
+  return dataset;
+}
+
 void Dataset::gather(std::span<const std::size_t> indices, const Normalization& normalization,
                      std::span<float> out) const {
   gather(indices, normalization, out, {});

@@ -15,6 +15,7 @@
 #include "core/text.hpp"
 #include "data/files/contents.hpp"
 #include "data/files/split.hpp"
+#include "data/target_scale.hpp"
 
 namespace fast::data {
 namespace {
@@ -488,6 +489,7 @@ Splits load(const std::string& name_or_path, const LoadOptions& options) {
   if (options.resize) resize(splits, *options.resize, trains);
   check_classes(splits.train, name_or_path);
   check_alike(splits, name_or_path);
+  if (options.scale_targets && trains) scale_targets(splits, name_or_path);
   return splits;
 }
 

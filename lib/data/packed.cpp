@@ -117,6 +117,8 @@ void write(const Splits& splits, Writer& to) {
   to.array(std::span<const float>(splits.normalization.mean));
   to.array(std::span<const float>(splits.normalization.stddev));
   to.array(std::span<const double>(splits.normalization.origins));
+  to.array(std::span<const float>(splits.normalization.target_mean));
+  to.array(std::span<const float>(splits.normalization.target_stddev));
   write(splits.features, to);
   write(splits.class_names, to);
   to.array(std::span<const char>(splits.target));
@@ -147,8 +149,12 @@ Splits unpack(std::span<const std::byte> from, const std::shared_ptr<const void>
   splits.test = read(reader, owner);
   const auto mean = reader.array<float>(), stddev = reader.array<float>();
   const auto origins = reader.array<double>();
-  splits.normalization = {
-      {mean.begin(), mean.end()}, {stddev.begin(), stddev.end()}, {origins.begin(), origins.end()}};
+  const auto target_mean = reader.array<float>(), target_stddev = reader.array<float>();
+  splits.normalization = {{mean.begin(), mean.end()},
+                          {stddev.begin(), stddev.end()},
+                          {origins.begin(), origins.end()},
+                          {target_mean.begin(), target_mean.end()},
+                          {target_stddev.begin(), target_stddev.end()}};
   splits.features = read_texts(reader);
   splits.class_names = read_texts(reader);
   const auto target = reader.array<char>();

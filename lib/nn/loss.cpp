@@ -4,13 +4,56 @@
 
 namespace fast::nn {
 
+namespace {
+
+/// Of one row, for smoothing and weights of classes.
+class ShapedTarget {
+ public:
+  ShapedTarget(const LossSpec& spec, std::size_t classes)
+      : spec_(spec), each_(spec.smoothing / static_cast<double>(classes)) {
+    for (std::size_t c = 0; c < classes; ++c) total_ += weight(c);
+  }
+  double of(std::size_t c, std::size_t label) const {
+    return each_ * weight(c) + (c == label ? (1 - spec_.smoothing) * weight(label) : 0);
+  }
+  /// Over all classes.
+  double sum(std::size_t label) const {
+    return each_ * total_ + (1 - spec_.smoothing) * weight(label);
+  }
+
+ private:
+  double weight(std::size_t c) const {
+    return spec_.class_weights.empty() ? 1 : spec_.class_weights[c];
+  }
+  const LossSpec& spec_;
+  double each_, total_ = 0;
+};
+
+/// Returns the loss of a row. `grad` holds exp(logit - largest), if it is not null, and becomes the
+/// gradient times `scale`.
 template <class T>
-LossResult softmax_cross_entropy(std::span<const T> logits, std::span<const std::int32_t> labels,
-                                 std::span<T> gradient) {
+double shaped_row(const ShapedTarget& target, std::span<const T> row, std::size_t label, T largest,
+                  double total, T* grad, T scale) {
+  const double log_total = std::log(total), sum = target.sum(label);
+  double loss = 0;
+  for (std::size_t c = 0; c < row.size(); ++c) {
+    const double q = target.of(c, label);
+    if (q > 0) loss += q * (log_total - static_cast<double>(row[c] - largest));
+    if (grad != nullptr)
+      grad[c] = static_cast<T>(static_cast<double>(scale) *
+                               (static_cast<double>(grad[c]) / total * sum - q));
+  }
+  return loss;
+}
+
+template <class T>
+LossResult cross_entropy(const LossSpec& spec, std::span<const T> logits,
+                         std::span<const std::int32_t> labels, std::span<T> gradient) {
   LossResult result;
   if (labels.empty()) return result;
   const std::size_t classes = logits.size() / labels.size();
   const T scale = T{1} / static_cast<T>(labels.size());
+  const ShapedTarget target(spec, classes);
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const std::span<const T> row = logits.subspan(i * classes, classes);
     const auto label = static_cast<std::size_t>(labels[i]);
@@ -22,14 +65,26 @@ LossResult softmax_cross_entropy(std::span<const T> logits, std::span<const std:
       total += static_cast<double>(power);
       if (grad != nullptr) grad[c] = power;
     }
-    result.sum += std::log(total) - static_cast<double>(row[label] - *largest);
     result.correct += static_cast<std::size_t>(largest - row.begin()) == label;
+    if (!spec.is_plain()) {
+      result.sum += shaped_row(target, row, label, *largest, total, grad, scale);
+      continue;
+    }
+    result.sum += std::log(total) - static_cast<double>(row[label] - *largest);
     if (grad == nullptr) continue;
     const T share = scale / static_cast<T>(total);
     for (std::size_t c = 0; c < classes; ++c) grad[c] *= share;
     grad[label] -= scale;
   }
   return result;
+}
+
+}  // namespace
+
+template <class T>
+LossResult softmax_cross_entropy(std::span<const T> logits, std::span<const std::int32_t> labels,
+                                 std::span<T> gradient) {
+  return cross_entropy(LossSpec(), logits, labels, gradient);
 }
 
 std::string_view name(Loss loss) noexcept {
@@ -99,8 +154,9 @@ LossResult pointwise_loss(std::span<const T> outputs, const Batch& batch, std::s
 }
 
 template <class T>
-LossResult label_loss(std::span<const T> outputs, const Batch& batch, std::span<T> gradient) {
-  LossResult result = softmax_cross_entropy(outputs, batch.labels, gradient);
+LossResult label_loss(const LossSpec& spec, std::span<const T> outputs, const Batch& batch,
+                      std::span<T> gradient) {
+  LossResult result = cross_entropy(spec, outputs, batch.labels, gradient);
   if (!batch.target_shape.empty()) result.sum /= static_cast<double>(batch.target_size());
   return result;
 }
@@ -184,7 +240,7 @@ LossResult loss_of(const LossSpec& spec, std::span<const T> outputs, const Batch
     case Loss::binary_cross_entropy:
       return pointwise_loss(outputs, batch, gradient, binary);
     default:
-      return label_loss(outputs, batch, gradient);
+      return label_loss(spec, outputs, batch, gradient);
   }
 }
 

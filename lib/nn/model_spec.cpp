@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fast/core/error.hpp>
 #include <initializer_list>
+#include <utility>
 
 #include "core/registry.hpp"
 #include "core/text.hpp"
@@ -31,6 +33,32 @@ std::vector<Shape> shapes_through(const std::vector<LayerSpec>& layers, const Sh
   return all;
 }
 
+namespace {
+
+/// Smoothing and weights of classes.
+void check_classes(const ModelSpec& spec, std::int64_t classes) {
+  const LossSpec& loss = spec.loss;
+  if (loss.is_plain()) return;
+  demand(loss.kind == Loss::cross_entropy,
+         "ModelSpec {}: label smoothing and weights of classes belong to cross_entropy, its loss is "
+         "{}",
+         spec.name, name(loss.kind));
+  demand(loss.smoothing >= 0 && loss.smoothing < 1,
+         "ModelSpec {}: label smoothing {}; a number from 0 to less than 1 is required", spec.name,
+         loss.smoothing);
+  const std::vector<double>& weights = loss.class_weights;
+  demand(weights.empty() || std::cmp_equal(weights.size(), classes),
+         "ModelSpec {}: {} weights of {} classes; give one a class", spec.name, weights.size(),
+         classes);
+  const bool good =
+      std::ranges::all_of(weights, [](double w) { return std::isfinite(w) && w >= 0; });
+  demand(good && (weights.empty() || std::ranges::max(weights) > 0),
+         "ModelSpec {}: weights of classes must be finite, not negative, and one of them positive",
+         spec.name);
+}
+
+}  // namespace
+
 std::vector<Shape> shapes(const ModelSpec& spec) {
   demand(!spec.input.empty() && spec.input.size() <= 3 &&
              std::ranges::all_of(spec.input, [](auto n) { return n > 0; }),
@@ -45,6 +73,7 @@ std::vector<Shape> shapes(const ModelSpec& spec) {
       spec.name, describe(all.back()));
   demand(spec.loss.delta > 0, "ModelSpec {}: delta {} of its loss is not positive", spec.name,
          spec.loss.delta);
+  check_classes(spec, all.back().back());
   return all;
 }
 

@@ -204,7 +204,7 @@ double Network<T>::loss_and_gradients(const Batch& batch) {
 template <class T>
 LossResult Network<T>::evaluate(const Batch& batch) {
   const std::span<const T> outputs = forward(batch, false);
-  LossResult result = loss_of<T>(spec_.loss, outputs, batch);
+  LossResult result = loss_of<T>({spec_.loss.kind, spec_.loss.delta}, outputs, batch);
   result.measures = measures_of<T>(spec_.loss, outputs, batch);
   return result;
 }

@@ -125,10 +125,19 @@ std::size_t correct_in(const Outputs& found) {
 Objective::Objective(const ModuleOptions& options)
     : loss_(options.loss),
       huber_delta_(options.huber_delta),
+      label_smoothing_(options.label_smoothing),
+      class_weights_(options.class_weights),
       own_loss_(options.own_loss),
       own_measures_(options.own_measures) {
   require(huber_delta_ > 0, ErrorKind::argument,
           "torch: a delta of {} of the huber loss; a positive number is required", huber_delta_);
+  require(label_smoothing_ >= 0 && label_smoothing_ < 1, ErrorKind::argument,
+          "torch: label smoothing {}; a number from 0 to less than 1 is required",
+          label_smoothing_);
+  require((label_smoothing_ == 0 && class_weights_.empty()) ||
+              (loss_ == Loss::cross_entropy && !own_loss_),
+          ErrorKind::argument,
+          "torch: label smoothing and weights of classes belong to the loss cross_entropy");
 }
 
 Outputs Objective::outputs_of(const Batch& batch, std::size_t first, std::size_t count,
@@ -155,7 +164,19 @@ at::Tensor Objective::loss_of(const Outputs& found) const {
     case Loss::cross_entropy:
       break;
   }
-  return F::cross_entropy(found.values, found.targets);
+  const bool is_plain = label_smoothing_ == 0 && class_weights_.empty();
+  if (is_plain || !at::GradMode::is_enabled())
+    return F::cross_entropy(found.values, found.targets);
+  at::Tensor weights;
+  if (!class_weights_.empty()) {
+    require(std::cmp_equal(class_weights_.size(), found.values.size(1)), ErrorKind::argument,
+            "torch: {} weights of classes for {} outputs; one a class is required",
+            class_weights_.size(), found.values.size(1));
+    weights = at::tensor(class_weights_, found.values.options().requires_grad(false));
+  }
+  const at::Tensor sum = at::cross_entropy_loss(found.values, found.targets, weights,
+                                                at::Reduction::Sum, -100, label_smoothing_);
+  return sum / static_cast<double>(found.targets.numel());
 }
 
 at::Tensor Objective::own_loss_of(const at::Tensor& outputs, const at::Tensor& targets) const {

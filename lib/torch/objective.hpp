@@ -84,7 +84,8 @@ std::size_t correct_in(const Outputs& found);
 /// The loss and the measures of the options.
 class Objective {
  public:
-  /// Throws Error(argument) for a delta of the huber loss that is not above 0.
+  /// Throws Error(argument) for a delta of the huber loss that is not above 0, for a smoothing out
+  /// of [0, 1), and for smoothing or weights of classes with another loss than cross_entropy.
   explicit Objective(const ModuleOptions& options);
 
   /// The outputs of samples `first` to `first + count`, beside what the batch has for them.
@@ -102,7 +103,8 @@ class Objective {
   std::vector<Measure> class_measures(const Outputs& found) const;
 
   Loss loss_;
-  double huber_delta_;
+  double huber_delta_, label_smoothing_;
+  std::vector<double> class_weights_;
   LossFunction own_loss_;
   MeasureFunction own_measures_;
 };

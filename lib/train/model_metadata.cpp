@@ -1,5 +1,6 @@
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/train/model_metadata.hpp>
@@ -17,7 +18,8 @@ constexpr char model_key[] = "fast.model", data_key[] = "fast.data", input_key[]
                loss_key[] = "fast.loss", mean_key[] = "fast.mean", stddev_key[] = "fast.stddev",
                origins_key[] = "fast.origins", features_key[] = "fast.features",
                class_names_key[] = "fast.class_names", target_key[] = "fast.target",
-               huber_delta_key[] = "fast.huber_delta";
+               huber_delta_key[] = "fast.huber_delta", target_mean_key[] = "fast.target_mean",
+               target_stddev_key[] = "fast.target_stddev";
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 constexpr std::size_t most_sides = 8, most_names = 10;
 
@@ -107,6 +109,12 @@ Metadata to_metadata(const ModelMetadata& note) {
                     {stddev_key, fmt::format("{}", fmt::join(note.normalization.stddev, ","))}};
   const std::vector<double>& origins = note.normalization.origins;
   if (!origins.empty()) metadata[origins_key] = fmt::format("{}", fmt::join(origins, ","));
+  const std::vector<float>& means = note.normalization.target_mean;
+  if (!means.empty()) {
+    metadata[target_mean_key] = fmt::format("{}", fmt::join(means, ","));
+    metadata[target_stddev_key] =
+        fmt::format("{}", fmt::join(note.normalization.target_stddev, ","));
+  }
   if (!note.model.empty()) metadata[model_key] = note.model;
   if (!note.data.empty()) metadata[data_key] = note.data;
   if (!note.layers.empty()) metadata[layers_key] = note.layers;
@@ -146,6 +154,12 @@ std::optional<ModelMetadata> model_note(const Metadata& metadata, std::string_vi
   for (const float stddev : note.normalization.stddev) {
     if (stddev <= 0) entries.refuse(stddev_key);
   }
+  if (!metadata.contains(target_mean_key)) return note;
+  note.normalization.target_mean = entries.numbers(target_mean_key);
+  note.normalization.target_stddev = entries.numbers(target_stddev_key);
+  if (note.normalization.target_mean.size() != note.normalization.target_stddev.size() ||
+      std::ranges::min(note.normalization.target_stddev) <= 0)
+    entries.refuse(target_stddev_key);
   return note;
 }
 

@@ -45,6 +45,11 @@ TEST_CASE("a program computes the losses that nn does, and shows the outputs to 
                                      {"huber", {4}, vector, {Loss::huber, 0.5}},
                                      {"binary", {4}, vector, {Loss::binary_cross_entropy}},
                                      {"steps", {5, 4}, steps},
+                                     {"smooth", {5, 4}, steps, {Loss::cross_entropy, 1, 0.2}},
+                                     {"weighted",
+                                      {5, 4},
+                                      steps,
+                                      {Loss::cross_entropy, 1, 0.1, {0.5, 2, 0}}},
                                      {"numbers of steps", {5, 4}, steps, {Loss::mse}}};
   for (const ModelSpec& spec : specs) {
     INFO(spec.name);

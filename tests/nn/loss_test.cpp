@@ -120,6 +120,41 @@ TEST_CASE("cross-entropy of labels of each step is the mean over the steps") {
   CHECK(measures[1].second == Approx(std::exp(rows.sum / 4)));
 }
 
+TEST_CASE("label smoothing and weights of classes are their definition, one logarithm a class") {
+  const std::vector<double> logits{1, 2, -1, 0.5, 0, 3};
+  const std::vector<std::int32_t> labels{2, 0};
+  const Batch batch{{}, labels, {}};
+  const std::vector<LossSpec> specs{{Loss::cross_entropy, 1, 0.3},
+                                    {Loss::cross_entropy, 1, 0, {0.5, 2, 4}},
+                                    {Loss::cross_entropy, 1, 0.2, {0.5, 2, 0}}};
+  for (const LossSpec& spec : specs) {
+    CAPTURE(spec.smoothing);
+    const auto defined = [&](const std::vector<double>& z) {
+      double sum = 0;
+      for (std::size_t i = 0; i < 2; ++i) {
+        const double* row = z.data() + 3 * i;
+        const double total = std::exp(row[0]) + std::exp(row[1]) + std::exp(row[2]);
+        for (std::size_t c = 0; c < 3; ++c) {
+          const double weight = spec.class_weights.empty() ? 1 : spec.class_weights[c];
+          const double hard = static_cast<std::size_t>(labels[i]) == c ? 1 - spec.smoothing : 0;
+          sum -= weight * (hard + spec.smoothing / 3) * (row[c] - std::log(total));
+        }
+      }
+      return sum;
+    };
+    std::vector<double> gradient(6, 99);
+    CHECK(loss_of<double>(spec, logits, batch, gradient).sum == Approx(defined(logits)));
+    CHECK(loss_of<double>(spec, logits, batch, gradient).correct == 0);
+    for (std::size_t i = 0; i < 6; ++i) {
+      std::vector<double> more = logits, less = logits;
+      more[i] += 1e-5;
+      less[i] -= 1e-5;
+      CHECK(gradient[i] ==
+            Approx((defined(more) - defined(less)) / 2e-5 / 2).epsilon(1e-6).margin(1e-8));
+    }
+  }
+}
+
 TEST_CASE("a NaN output makes every loss NaN") {
   std::vector<double> outputs = some_outputs;
   outputs[3] = std::numeric_limits<double>::quiet_NaN();

@@ -171,6 +171,8 @@ TEST_CASE("losses and measures of all tasks on LibTorch are those of nn") {
       {"huber", {4}, vector, {nn::Loss::huber, 0.5}},
       {"binary", {4}, vector, {nn::Loss::binary_cross_entropy}},
       {"steps", {5, 4}, steps},
+      {"steps, smooth", {5, 4}, steps, {nn::Loss::cross_entropy, 1, 0.2}},
+      {"steps, weighted", {5, 4}, steps, {nn::Loss::cross_entropy, 1, 0.1, {0.5, 2, 0}}},
       {"many classes", {4}, {Dense{12}}},
       {"pool",
        {1, 4, 4},
@@ -191,7 +193,7 @@ TEST_CASE("losses and measures of all tasks on LibTorch are those of nn") {
     for (std::int32_t& label : labels) label = static_cast<std::int32_t>(rng.below(3));
     const std::span<const std::int32_t> all(labels);
     Batch batch{inputs, {}, spec.input, targets, {2}};
-    if (spec.name == "steps") batch = {inputs, all, spec.input, {}, {5}};
+    if (spec.name.starts_with("steps")) batch = {inputs, all, spec.input, {}, {5}};
     if (spec.name == "many classes") batch = {inputs, all.first(8), spec.input};
     const BackendOptions options{.optimizer = SgdOptions{0.1}, .accumulate = 2};
     const auto own = make_backend<double>(spec, 7, options);

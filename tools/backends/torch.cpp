@@ -312,7 +312,7 @@ std::unique_ptr<Backend> make_torch(const nn::ModelSpec& spec, std::uint64_t see
       module, [raw = module.get()](const Tensor& x) { return raw->forward(x); },
       std::move(optimizer),
       {spec.input, options.clip_norm, options.accumulate, options.threads, replica, loss_of(spec),
-       spec.loss.delta});
+       spec.loss.delta, spec.loss.smoothing, spec.loss.class_weights});
 }
 
 template std::unique_ptr<Backend> make_torch<float>(const nn::ModelSpec&, std::uint64_t,

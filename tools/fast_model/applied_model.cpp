@@ -13,6 +13,7 @@
 #include "data/files/contents.hpp"
 #include "data/files/split.hpp"
 #include "data/options/rows.hpp"
+#include "data/target_scale.hpp"
 #include "nn/shape.hpp"
 #include "saved_model.hpp"
 
@@ -47,6 +48,7 @@ AppliedModel::AppliedModel(const std::string& path) {
   loss_ = {serve::loss_of(note, source_), note_.huber_delta};
   network_.emplace(serve::spec_of(note, {}, weights.tensors, source_), 0);
   train::copy_tensors(weights.tensors, tensors_of(*network_), source_);
+  data::check_scale(note_.normalization, nn::elements_of(output()), source_);
 }
 
 std::size_t predicted_class(std::span<const float> outputs) {
@@ -105,7 +107,7 @@ class BatchOfWhole {
 void AppliedModel::apply(const data::Dataset& samples, const Take& take) {
   data::Normalization normalization = note_.normalization;
   if (nn::tokens_of(network_->spec()) > 0)  // numbers of words stay as they are
-    normalization = {{0}, {samples.is_bytes() ? 1 / 255.0F : 1.0F}};
+    normalization = data::as_tokens(std::move(normalization), samples);
   const std::size_t most = std::clamp(
       batch_values / std::max<std::size_t>(samples.sample_size(), 1), fewest_samples, most_samples);
   std::size_t damaged = 0;
@@ -119,8 +121,10 @@ void AppliedModel::apply(const data::Dataset& samples, const Take& take) {
     const nn::Shape steps(output().begin(), output().end() - 1);
     const std::size_t labels_each = steps.empty() ? 1 : static_cast<std::size_t>(steps.front());
     const std::vector<std::int32_t> labels(whole.numbers().size() * labels_each);
-    take(batch, whole.numbers(),
-         network_->forward({batch.inputs, labels, batch.sample_shape, {}, steps}));
+    const auto found = network_->forward({batch.inputs, labels, batch.sample_shape, {}, steps});
+    std::vector<float> outputs(found.begin(), found.end());
+    data::to_units_of_data(normalization, outputs);
+    take(batch, whole.numbers(), outputs);
   }
   if (damaged == 0) return;
   warn(LogLevel::warning, fmt::format("{} of {} samples are damaged and left out; the first: {}",

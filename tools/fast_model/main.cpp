@@ -110,6 +110,8 @@ void export_model(const std::string& given, const std::string& to, const std::st
       notes.mean = note->normalization.mean;
       notes.stddev = note->normalization.stddev;
       notes.origins = note->normalization.origins;
+      notes.target_mean = note->normalization.target_mean;
+      notes.target_stddev = note->normalization.target_stddev;
     }
     write_whole(to, nn::to_onnx(spec_of(weights, model), weights.tensors, notes));
   } else if (target.extension() == ".safetensors") {

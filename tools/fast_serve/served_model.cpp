@@ -5,6 +5,7 @@
 
 #include "core/message.hpp"
 #include "core/text.hpp"
+#include "data/target_scale.hpp"
 #include "options/value.hpp"
 
 #define XXH_INLINE_ALL
@@ -110,6 +111,7 @@ ModelVersion::ModelVersion(const nn::ModelSpec& spec, nn::Shape sample,
   hash_ = hash_of(own);
   if (normalizing_) {  // throws when it does not fit the channels
     gathered(std::vector<float>(sample_values_), 1, sample_, *normalizing_);
+    data::check_scale(*normalizing_, first_->classes(), source_);
     const std::vector<double>& origins = normalizing_->origins;
     require(origins.empty(), ErrorKind::data,
             "{}: its features have values near {} with small differences, which the 32-bit floats "
@@ -136,6 +138,9 @@ std::string ModelVersion::hash_of(const std::vector<TensorView>& tensors) const 
   if (normalizing_) {
     add(fmt::format("{}/{}", fmt::join(normalizing_->mean, ","),
                     fmt::join(normalizing_->stddev, ",")));
+    if (!normalizing_->target_mean.empty())
+      add(fmt::format("{}/{}", fmt::join(normalizing_->target_mean, ","),
+                      fmt::join(normalizing_->target_stddev, ",")));
   }
   for (const std::string& name : names_.classes) add(name + ';');
   for (const std::string& name : names_.features) add(name + ';');
@@ -180,7 +185,9 @@ std::vector<float> ModelVersion::forward(std::span<const float> inputs, std::siz
   Lease lease(*this);
   const std::vector<std::int32_t> labels(count);
   const auto logits = lease.network().forward({inputs, labels, sample_});
-  return {logits.begin(), logits.end()};
+  std::vector<float> outputs(logits.begin(), logits.end());
+  if (normalizing_) data::to_units_of_data(*normalizing_, outputs);
+  return outputs;
 }
 
 namespace {

@@ -24,6 +24,7 @@
 #include "core/toml.hpp"
 #include "core/whole_file.hpp"
 #include "data/options/rows.hpp"
+#include "data/target_scale.hpp"
 #include "fast_train/automatic_topology.hpp"
 #include "fast_train/capacity.hpp"
 #include "fast_train/clocks.hpp"
@@ -117,8 +118,8 @@ int workers_here(const Group& ranks, int spares) {
 data::Splits data_of(const Group& ranks, const Options& o) {
   const Loading loading;
   const std::string source =
-      fmt::format("{} {} {} {}\n{}", o.load.limit, o.data, static_cast<int>(targets_of(o)), o.model,
-                  data::text_of(o.load));
+      fmt::format("{} {} {} {} {}\n{}", o.load.limit, o.data, static_cast<int>(targets_of(o)),
+                  o.model, o.load.scale_targets, data::text_of(o.load));
   data::Splits data = train::load_once_a_host(ranks, source, Deadline(o.trainer.worker.deadline),
                                               [&] { return load_data(o); });
   return fast_train::is_stream(o) ? fast_train::stream_splits(o, std::move(data)) : data;
@@ -141,11 +142,6 @@ void check_start(const Group& ranks, const Options& o) {
   });
 }
 
-/// Tokens are numbers of words: they stay as they are.
-data::Normalization none_for(const data::Dataset& tokens) {
-  return {{0}, {tokens.is_bytes() ? 1 / 255.0F : 1.0F}};
-}
-
 /// The model. Checks that model and data fit each other and this host.
 nn::ModelSpec fit(const Group& ranks, const Options& o, data::Splits& data) {
   nn::ModelSpec spec;
@@ -154,7 +150,7 @@ nn::ModelSpec fit(const Group& ranks, const Options& o, data::Splits& data) {
     spec = fast_train::model_for(o, data.train);
     fast_train::check_targets(data, spec.loss.kind, fast_train::shown_data(o));
     fast_train::check_capacity(o, spec, workers);
-    if (nn::tokens_of(spec) > 0) data.normalization = none_for(data.train);
+    if (nn::tokens_of(spec) > 0) data.normalization = data::as_tokens(data.normalization, data.train);
   });
   const std::string warning = fast_train::warning_of_targets(data.train, spec.loss.kind);
   if (!warning.empty() && ranks.rank() == 0) fast::say("warning: {}\n", warning);

@@ -52,7 +52,8 @@ struct Options {
   std::optional<double> learning_rate, weight_decay, momentum, beta1, beta2;
   std::optional<int> prefetch;
   std::optional<fast::nn::Loss> loss;
-  double huber_delta = fast::nn::LossSpec{}.delta;
+  double huber_delta = fast::nn::LossSpec{}.delta, label_smoothing = 0;
+  std::string class_weights;
   bool augment = false, nesterov = false, quiet = false, no_placement = false;
   bool autotune = false, graph = false, deterministic = false;
   /// Members that have a row in the library's tables. settings.cpp sets the others.

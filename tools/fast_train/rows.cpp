@@ -60,6 +60,34 @@ void add_model_rows(OptionTable& table, Options& o) {
       .only_if([&o] { return o.loss == nn::Loss::huber; },
                "it is an option of --loss huber; leave it out or take that loss");
   table
+      .add("scale_targets", o.load.scale_targets,
+           "learn float targets less their mean, divided by their standard deviation; mae, rmse and "
+           "predictions stay in the units of the data")
+      .agreed()
+      .only_if([&o] { return !o.loss || o.loss == nn::Loss::mse || o.loss == nn::Loss::huber; },
+               "it is an option of --loss mse and huber; leave it out or take one of these")
+      .only_if([&o] { return !is_stream(o); },
+               "samples of a stream have no mean yet; scale the targets that are published");
+  const auto has_classes = [&o] {
+    return o.loss.value_or(nn::Loss::cross_entropy) == nn::Loss::cross_entropy;
+  };
+  constexpr char classes_only[] =
+      "it is an option of --loss cross_entropy; leave it out or take that loss";
+  table
+      .add("label_smoothing", o.label_smoothing, number<double>(fraction()),
+           "share of each label that is spread over all classes, in training")
+      .agreed()
+      .only_if(has_classes, classes_only);
+  table
+      .add("class_weights", o.class_weights, text(),
+           "weights of the classes' losses in training: one a class, with commas between them, or "
+           "balanced: samples ÷ (classes × samples of the class)")
+      .offer({"balanced"})
+      .agreed()
+      .only_if(has_classes, classes_only)
+      .only_if([&o] { return o.class_weights != "balanced" || !is_stream(o); },
+               "classes of a stream cannot be counted; give numbers");
+  table
       .add("init_weights", o.init_weights, text(),
            "begin with the weights of another model: a safetensors file, a run's directory or a "
            "checkpoint. Tensors of the same name and shape are taken; others begin anew")

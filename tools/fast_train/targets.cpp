@@ -6,6 +6,9 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 
+#include "core/message.hpp"
+#include "core/text.hpp"
+
 namespace fast_train {
 
 using namespace fast;
@@ -27,6 +30,33 @@ void check_targets(const data::Splits& data, nn::Loss loss, const std::string& f
   }
 }
 
+std::vector<double> class_weights_of(const std::string& text, const data::Dataset& train) {
+  std::vector<double> weights;
+  if (text.empty()) return weights;
+  const auto classes = static_cast<std::size_t>(train.classes());
+  if (text == "balanced") {
+    std::vector<double> counts(classes);
+    for (const std::int32_t label : train.labels()) ++counts[static_cast<std::size_t>(label)];
+    const double share = static_cast<double>(train.labels().size()) / static_cast<double>(classes);
+    for (const double count : counts) weights.push_back(count > 0 ? share / count : 1);
+    return weights;
+  }
+  for (const std::string_view part : split_text(text, ',')) {
+    double weight = 0;
+    require(reads(part, weight) && std::isfinite(weight) && weight >= 0, ErrorKind::argument,
+            "--class-weights: \"{}\"; balanced, or numbers from 0 on with commas between them are "
+            "required",
+            printable(part));
+    weights.push_back(weight);
+  }
+  require(weights.size() == classes, ErrorKind::argument,
+          "--class-weights: {} numbers, the data has {} classes; one a class is required",
+          weights.size(), classes);
+  require(std::ranges::max(weights) > 0, ErrorKind::argument,
+          "--class-weights: all are 0; one of them must be larger");
+  return weights;
+}
+
 std::string warning_of_targets(const data::Dataset& train, nn::Loss loss) {
   if (loss != nn::Loss::mse && loss != nn::Loss::huber) return {};
   double squares = 0;
@@ -35,9 +65,9 @@ std::string warning_of_targets(const data::Dataset& train, nn::Loss loss) {
   const double size = count > 0 ? std::sqrt(squares / count) : 0;
   if (!(size > large)) return {};
   return fmt::format(
-      "the targets have a root mean square of {:.4g}, and {} does not scale them; training may "
-      "diverge or learn slowly: divide the targets by {:g}, or take a smaller learning rate",
-      size, nn::name(loss), std::pow(10, std::round(std::log10(size))));
+      "the targets have a root mean square of {:.4g}, and {} takes them as they are; training may "
+      "diverge or learn slowly: add --scale-targets, or take a smaller learning rate",
+      size, nn::name(loss));
 }
 
 }  // namespace fast_train

@@ -44,6 +44,9 @@ struct Normalization {
   /// values as floats: then `mean` is that of the stored values. Empty for most data: nothing. Of
   /// a value as the file has it, training sees (value - origin - mean) / stddev.
   std::vector<double> origins = {};
+  /// Training sees (target - mean) / stddev of each of a sample's float targets, and a model's
+  /// outputs are of that scale. Empty: targets are as the data has them.
+  std::vector<float> target_mean = {}, target_stddev = {};
 };
 
 /// What a model learns of the samples: class labels in [0, classes), or floats to be predicted.
@@ -123,6 +126,10 @@ class Dataset {
   /// The samples of `indices`, which ascend, sharing this one's storage. Labels or targets are
   /// copied. Throws Error(argument) when an index does not ascend or is not there.
   Dataset select(const std::vector<std::size_t>& indices) const;
+
+  /// The same samples, with targets of the normalization's scale. Throws Error(argument) for labels,
+  /// and when there is not one mean and one positive standard deviation a target of a sample.
+  Dataset with_scaled_targets(const Normalization& normalization) const;
 
   /// Writes the samples of `indices`, normalized, one after the other; `out` holds indices.size() ×
   /// sample_size() values. Throws Error(argument) when the normalization does not fit the channels

@@ -28,9 +28,19 @@ inline constexpr Loss all_losses[] = {Loss::cross_entropy, Loss::mse, Loss::hube
 /// Nothing: there is none of this name.
 std::optional<Loss> loss_by_name(std::string_view name) noexcept;
 
+/// What training makes small. Evaluations leave smoothing and weights of classes out, so that runs
+/// can be compared.
 struct LossSpec {
   Loss kind = Loss::cross_entropy;
   double delta = 1;  ///< of huber; positive
+  /// Label smoothing of cross_entropy, in [0, 1): this share of the target is spread evenly over all
+  /// classes (Szegedy et al. 2016).
+  double smoothing = 0;
+  /// Of cross_entropy, one a class: the loss of a class is multiplied by it, as PyTorch does. The
+  /// mean is over samples, while PyTorch divides by the sum of their weights. Empty: all 1.
+  std::vector<double> class_weights = {};
+
+  bool is_plain() const { return smoothing == 0 && class_weights.empty(); }
 };
 
 struct LossResult {
@@ -53,7 +63,9 @@ LossResult softmax_cross_entropy(std::span<const T> logits, std::span<const std:
 /// measures. mse, huber and binary_cross_entropy compare each output with a target; the last one
 /// also takes a label, 0 or 1. The loss of a sample is the mean of these values, as in PyTorch.
 /// Cross-entropy takes as many rows of logits as there are labels. The loss of a sample is then the
-/// mean over its labels. `gradient` is as above. The batch must fit; Network checks that.
+/// mean over its labels. With smoothing s, weights w and C classes, that of a label y is
+/// -Σ q_c log softmax_c with q_c = s·w_c/C, to which (1-s)·w_y is added for c = y. `gradient` is as
+/// above. The batch must fit; Network checks that.
 template <class T>
 LossResult loss_of(const LossSpec& spec, std::span<const T> outputs, const Batch& batch,
                    std::span<T> gradient = {});

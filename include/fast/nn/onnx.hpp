@@ -19,6 +19,8 @@ struct OnnxNotes {
   /// The graph subtracts these numbers first, one a channel. Its input is then of 64-bit floats,
   /// since 32-bit floats cannot tell such values apart. Empty: nothing is subtracted.
   std::vector<double> origins = {};
+  /// The last nodes compute output × stddev + mean, one entry an output of a sample. Empty: none.
+  std::vector<float> target_mean = {}, target_stddev = {};
 };
 
 /// The bytes of an ONNX file (operator set 15, IR version 8) of the model in evaluation mode. Its

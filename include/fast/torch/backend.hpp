@@ -51,6 +51,9 @@ struct ModuleOptions {
   ReplicaOptions replica;
   Loss loss = Loss::cross_entropy;
   double huber_delta = 1;      ///< positive
+  /// Of cross_entropy in training, see nn::LossSpec: [0, 1), and one a class or none.
+  double label_smoothing = 0;
+  std::vector<double> class_weights = {};
   LossFunction own_loss = {};  ///< in place of `loss`
   /// Measures in place of those of the loss. Without them, an own loss is measured by the accuracy
   /// if outputs are [count x classes], with 2 classes or more and one label a sample. Otherwise it

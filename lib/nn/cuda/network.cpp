@@ -212,11 +212,14 @@ struct Network::Impl {
         executor(stream, options),
         parameters(nn::parameter_count(spec) * sizeof(float), options.device),
         gradients(parameters.size_bytes(), options.device),
-        buffers(buffer_count(spec) * sizeof(float), options.device) {
+        buffers(buffer_count(spec) * sizeof(float), options.device),
+        class_weights(spec.loss.class_weights.size() * sizeof(float), options.device) {
     std::vector<float> initial;
     for (const nn::ParameterSpec& b : nn::buffers(spec))
       initial.resize(b.offset + b.count, static_cast<float>(b.initial));
     copy(buffers.data(), initial.data(), buffers.size_bytes(), stream);
+    const std::vector<float> weights(spec.loss.class_weights.begin(), spec.loss.class_weights.end());
+    copy(class_weights.data(), weights.data(), class_weights.size_bytes(), stream);
     stream.synchronize(Deadline(longest_wait));
   }
 
@@ -229,7 +232,8 @@ struct Network::Impl {
                {}};
     made.program = build_program(
         spec, samples, training, options.precision,
-        {parameters.as<float>().data(), gradients.as<float>().data(), buffers.as<float>().data()},
+        {parameters.as<float>().data(), gradients.as<float>().data(), buffers.as<float>().data(),
+         class_weights.as<float>().data()},
         [&](std::size_t size_bytes) {
           return made.memory.emplace_back(size_bytes, stream.device()).data();
         });
@@ -304,7 +308,7 @@ struct Network::Impl {
   Stream stream;
   NetworkOptions options;
   Executor executor;
-  DeviceBuffer parameters, gradients, buffers;
+  DeviceBuffer parameters, gradients, buffers, class_weights;
   std::vector<Ready> programs;
   std::size_t correct = 0;  ///< in the last training pass
 };

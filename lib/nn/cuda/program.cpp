@@ -1,5 +1,6 @@
-#include "nn/cuda/builder.hpp"
+#include <numeric>
 
+#include "nn/cuda/builder.hpp"
 #include "nn/noise.hpp"
 
 namespace fast::cuda {
@@ -93,6 +94,17 @@ Index losses_of(const nn::ModelSpec& spec, Index samples) {
   return samples * elements_of(output) / (labeled ? output.back() : 1);
 }
 
+namespace {
+
+ClassShape shape_of(const nn::LossSpec& loss, const ModelMemory& model, Index classes) {
+  const std::vector<double>& weights = loss.class_weights;
+  return {weights.empty() ? nullptr : model.class_weights, static_cast<float>(loss.smoothing),
+          static_cast<float>(weights.empty() ? static_cast<double>(classes)
+                                             : std::reduce(weights.begin(), weights.end()))};
+}
+
+}  // namespace
+
 template <class V>
 Program Builder<V>::build(const nn::ModelSpec& spec) {
   const std::vector<Shape> shapes = nn::shapes(spec);
@@ -119,7 +131,7 @@ Program Builder<V>::build(const nn::ModelSpec& spec) {
   const Values<V> grads = training_ ? values(outputs) : nullptr;
   if (labeled)
     add(SoftmaxLoss<V>{chain.y.get(), labels.get(), grads.get(), losses.get(), hits.get(), learned,
-                       out.back()});
+                       out.back(), training_ ? shape_of(spec.loss, model_, out.back()) : ClassShape()});
   else
     add(TargetLoss<V>{chain.y.get(), targets.get(), grads.get(), losses.get(), learned,
                       spec.loss.kind, static_cast<float>(spec.loss.delta)});

@@ -15,6 +15,7 @@ namespace fast::cuda {
 struct ModelMemory {
   const float* parameters;
   float *gradients, *buffers;
+  const float* class_weights = nullptr;  ///< of the loss, if it has any
 };
 
 /// The works and their ends. The caller writes the inputs of a Batch to `inputs`, and the labels to

@@ -33,9 +33,11 @@ struct SoftmaxScratch {
   float largest[block_size];
   std::int32_t places[block_size];  // -1: it has taken none
   double totals[block_size];
+  double weighted[block_size];  // the sum of weight × logit
 
   FAST_HOST_DEVICE void join(int thread, int other, int) {
     if (places[other] < 0) return;
+    weighted[thread] += weighted[other];
     const float own = largest[thread], more = largest[other];
     const bool stays = own > more || (own == more && places[thread] < places[other]);
     const float most = stays ? own : more;
@@ -46,7 +48,15 @@ struct SoftmaxScratch {
   }
 };
 
-/// nn::softmax_cross_entropy for each sample: its loss, whether its class is correct, and the
+/// Weights of classes and label smoothing, see nn::LossSpec.
+struct ClassShape {
+  const float* weights = nullptr;  // null: all 1
+  float smoothing = 0, total = 0;  // the sum of the weights
+
+  FAST_HOST_DEVICE float of(Index c) const { return weights == nullptr ? 1.0F : weights[c]; }
+};
+
+/// Cross-entropy of nn::loss_of for each sample: its loss, whether its class is correct, and the
 /// gradient of the mean loss unless `grads` is null.
 template <class V>
 struct SoftmaxLoss {
@@ -57,6 +67,7 @@ struct SoftmaxLoss {
   float* losses;
   std::int32_t* hits;
   Index samples, classes;
+  ClassShape shape = {};
   Shares shares = Shares::apart(samples);
 
   FAST_HOST_DEVICE void gather(Index sample, int thread, Scratch& scratch) const {
@@ -72,23 +83,36 @@ struct SoftmaxLoss {
       total += static_cast<double>(::expf(get(row, c) - most));
     scratch.largest[thread] = most;
     scratch.totals[thread] = total;
+    scratch.weighted[thread] = 0;
+    if (shape.smoothing == 0) return;
+    for (Index c = thread; c < classes; c += block_size)
+      scratch.weighted[thread] +=
+          static_cast<double>(shape.of(c)) * static_cast<double>(get(row, c));
   }
   FAST_HOST_DEVICE void finish(Index sample, int thread, const Scratch& scratch) const {
     const V* row = logits + sample * classes;
     const Index label = labels[sample];
     const float most = scratch.largest[0];
     const double total = scratch.totals[0];
+    const float each = shape.smoothing / static_cast<float>(classes);
+    const float whole = (1 - shape.smoothing) * shape.of(label);
     if (thread == 0) {
-      losses[sample] =
-          static_cast<float>(::log(total) - static_cast<double>(get(row, label) - most));
+      double loss = ::log(total) - static_cast<double>(get(row, label) - most);
+      loss *= static_cast<double>(whole);
+      if (each > 0)
+        loss += static_cast<double>(each) *
+                ((::log(total) + static_cast<double>(most)) * static_cast<double>(shape.total) -
+                 scratch.weighted[0]);
+      losses[sample] = static_cast<float>(loss);
       hits[sample] = scratch.places[0] == label ? 1 : 0;
     }
     if (grads == nullptr) return;
     const float scale = 1 / static_cast<float>(samples);
-    const float share = scale / static_cast<float>(total);
-    for (Index c = thread; c < classes; c += block_size)
-      put(fused(::expf(get(row, c) - most), share, c == label ? -scale : 0.0F), grads,
-          sample * classes + c);
+    const float share = scale * (whole + each * shape.total) / static_cast<float>(total);
+    for (Index c = thread; c < classes; c += block_size) {
+      const float target = (c == label ? whole : 0.0F) + each * shape.of(c);
+      put(fused(::expf(get(row, c) - most), share, -scale * target), grads, sample * classes + c);
+    }
   }
 };
 

@@ -4,6 +4,7 @@
 #include <fast/nn/onnx.hpp>
 
 #include "nn/onnx/graph.hpp"
+#include "nn/shape.hpp"
 
 namespace fast::nn {
 namespace {
@@ -64,7 +65,21 @@ std::string normalized(OnnxGraph& graph, const OnnxNotes& notes, std::string inp
   return graph.node("Add", {input, channels(graph, "offset", offset, graph.dtype())});
 }
 
-void check(const OnnxNotes& notes, const Shape& input) {
+/// Outputs in the units of the data.
+std::string unscaled(OnnxGraph& graph, const OnnxNotes& notes, const Shape& output,
+                     std::string last) {
+  if (notes.target_mean.empty()) return last;
+  const auto stored = [&](const std::string& name, const std::vector<float>& values) {
+    std::string bytes;
+    for (const float value : values)
+      bytes += graph.dtype() == DType::f64 ? bytes_of(double{value}) : bytes_of(value);
+    return graph.store_named("targets." + name, output, onnx::element_type(graph.dtype()), bytes);
+  };
+  last = graph.node("Mul", {last, stored("stddev", notes.target_stddev)});
+  return graph.node("Add", {last, stored("mean", notes.target_mean)});
+}
+
+void check(const OnnxNotes& notes, const Shape& input, const Shape& output) {
   const std::size_t count = input.empty() ? 1 : static_cast<std::size_t>(input.front());
   const auto fits = [&](std::size_t entries) { return entries == 1 || entries == count; };
   require(notes.mean.empty() == notes.stddev.empty() &&
@@ -76,20 +91,29 @@ void check(const OnnxNotes& notes, const Shape& input) {
   require(notes.origins.empty() || notes.origins.size() == count, ErrorKind::argument,
           "to_onnx: {} origins for an input of {}; give one a channel", notes.origins.size(),
           nn::describe(input));
+  const auto outputs = static_cast<std::size_t>(elements_of(output));
+  require(notes.target_mean.size() == notes.target_stddev.size() &&
+              (notes.target_mean.empty() || notes.target_mean.size() == outputs),
+          ErrorKind::argument,
+          "to_onnx: {} means and {} standard deviations of targets for {} outputs; give one an "
+          "output, or none",
+          notes.target_mean.size(), notes.target_stddev.size(), outputs);
 }
 
 }  // namespace
 
 std::string to_onnx(const ModelSpec& spec, const std::vector<TensorView>& tensors,
                     const OnnxNotes& notes) {
-  check(notes, spec.input);
+  const Shape output = shapes(spec).back();
+  check(notes, spec.input, output);
   OnnxGraph graph(spec, tensors);
-  const std::string last = graph.add(spec.layers, normalized(graph, notes, "input"));
+  std::string last = graph.add(spec.layers, normalized(graph, notes, "input"));
+  last = unscaled(graph, notes, output, std::move(last));
   graph.node("Identity", {last}, {}, "logits");
   graph.message()
       .text(2, spec.name)
       .part(11, described("input", spec.input, notes.origins.empty() ? graph.dtype() : DType::f64))
-      .part(12, described("logits", shapes(spec).back(), graph.dtype()));
+      .part(12, described("logits", output, graph.dtype()));
   onnx::Message model;
   model.number(1, onnx::ir_version)
       .text(2, "fast")

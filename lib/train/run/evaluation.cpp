@@ -15,6 +15,18 @@ constexpr std::size_t small_batch = 64 * 1024;  ///< values of its samples
 /// What stands in the place of measures, also in the evaluations of backends.
 constexpr auto mean_loss = "mean_loss";
 
+/// Errors of one scaled target in its own units. Those of several targets, which may have several
+/// units, stay in standard deviations.
+void to_units_of_data(std::vector<Measure>& measures, const data::Normalization& normalization) {
+  if (normalization.target_stddev.size() != 1) return;
+  const double stddev = double{normalization.target_stddev.front()};
+  for (Measure& measure : measures) {
+    if (measure.name == "mae" && measure.form == Measure::Form::mean) measure.sums[0] *= stddev;
+    if (measure.name == "rmse" && measure.form == Measure::Form::root_of_mean)
+      measure.sums[0] *= stddev * stddev;
+  }
+}
+
 }  // namespace
 
 Score score_of(const Tested& sums, std::size_t samples) {
@@ -67,6 +79,7 @@ Tested Evaluator::own(const data::Dataset& samples) {
       return measure.name == mean_loss && measure.sums.at(1) < count;
     });
   }
+  to_units_of_data(total.measures, normalization_);
   return total;
 }
 
