@@ -9,6 +9,7 @@
 
 #include "data/channel_sums.hpp"
 #include "data/files/split.hpp"
+#include "data/target_scale.hpp"
 
 namespace fast::data {
 
@@ -354,12 +355,9 @@ Dataset Dataset::with_scaled_targets(const Normalization& normalization) const {
           name(), classes(), target_size());
   if (!storage_) return *this;
   // Of all samples in storage, so that places stay.
-  const std::span<const float> all = storage_->memory.targets;
-  std::vector<float> scaled(all.size());
-  for (std::size_t i = 0; i < all.size(); ++i)
-    scaled[i] = (all[i] - mean[i % mean.size()]) / stddev[i % mean.size()];
   using Kept = std::pair<std::shared_ptr<const Storage>, Targets>;
-  const auto kept = std::make_shared<const Kept>(storage_, Targets{std::move(scaled)});
+  const auto kept = std::make_shared<const Kept>(
+      storage_, Targets{scaled(normalization, storage_->memory.targets)});
   Storage changed{storage_->name,        storage_->sample_shape, storage_->sample_size,
                   storage_->target_size, storage_->memory,       0,
                   storage_->source,      storage_->selected};

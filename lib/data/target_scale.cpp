@@ -42,6 +42,14 @@ void to_units_of_data(const Normalization& normalization, std::span<float> outpu
     outputs[i] = outputs[i] * stddev[i % mean.size()] + mean[i % mean.size()];
 }
 
+std::vector<float> scaled(const Normalization& normalization, std::span<const float> numbers) {
+  const std::vector<float>&mean = normalization.target_mean, &stddev = normalization.target_stddev;
+  std::vector<float> values(numbers.begin(), numbers.end());
+  for (std::size_t i = 0; i < values.size() && !mean.empty(); ++i)
+    values[i] = (values[i] - mean[i % mean.size()]) / stddev[i % mean.size()];
+  return values;
+}
+
 void check_scale(const Normalization& normalization, std::int64_t outputs,
                  const std::string& from) {
   const std::size_t scaled = normalization.target_mean.size();

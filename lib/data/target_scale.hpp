@@ -3,7 +3,10 @@
 
 #include <fast/data/load.hpp>
 
+#include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace fast::data {
 
@@ -15,6 +18,9 @@ void scale_targets(Splits& splits, const std::string& from);
 /// Outputs of a model in the units of the data, row-major, in place. Nothing where targets were not
 /// scaled.
 void to_units_of_data(const Normalization& normalization, std::span<float> outputs);
+
+/// Numbers in the units of the data, as training sees them.
+std::vector<float> scaled(const Normalization& normalization, std::span<const float> numbers);
 
 /// Throws Error(data), which begins with `from`, for another number of targets than outputs.
 void check_scale(const Normalization& normalization, std::int64_t outputs, const std::string& from);

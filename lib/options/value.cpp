@@ -89,8 +89,8 @@ Value<std::optional<std::filesystem::path>> path() {
   return {.required = "a path",
           .parse =
               [](std::string_view text, Path& into) {
-                into = text.empty() ? Path() : Path(text);
-                return Fit::good;
+                into = Path(text);
+                return text.empty() ? Fit::unreadable : Fit::good;
               },
           .format = [](const Path& from) -> std::optional<std::string> {
             if (!from) return std::nullopt;

@@ -32,7 +32,8 @@ std::vector<Row> training_rows(const TrainingOverview& training, int workers) {
                              training.epochs == 1 ? "" : ", each", training.epoch_rounds)},
       {"seed", fmt::format("{}", training.seed)},
   };
-  for (const std::string& note : training.notes) rows.insert(rows.begin() + 1, {"note", note});
+  auto place = rows.begin() + 1;
+  for (const std::string& note : training.notes) place = rows.insert(place, {"note", note}) + 1;
   std::erase_if(rows, [](const Row& row) { return row.second.empty(); });
   return rows;
 }

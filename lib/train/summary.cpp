@@ -54,20 +54,21 @@ std::vector<TestMeasure> Summary::results() const {
 std::string Summary::to_json() const {
   using Json = nlohmann::ordered_json;
   Json json = Json::object();
+  const auto known = [this](double figure) { return evaluated ? Json(figure) : Json(); };
   for (const TestMeasure& measure : results()) {
-    json["test_" + measure.name + "_mean_model"] = measure.mean_model;
-    json["test_" + measure.name + "_worst_worker"] = measure.worst_worker;
+    json["test_" + measure.name + "_mean_model"] = known(measure.mean_model);
+    json["test_" + measure.name + "_worst_worker"] = known(measure.worst_worker);
   }
-  json["test_loss_mean_model"] = test_loss_mean_model;
+  json["test_loss_mean_model"] = known(test_loss_mean_model);
   const Json others = {
-      {"consensus_distance", consensus_distance},
-      {"samples_per_second", samples_per_second},
-      {"wait_fraction", wait_fraction},
-      {"publish_fraction", publish_fraction},
-      {"mix_fraction", mix_fraction},
-      {"fresh_fraction", fresh_fraction},
-      {"sent_fraction", sent_fraction},
-      {"bytes_sent_per_worker_per_round", bytes_sent_per_worker_per_round},
+      {"consensus_distance", known(consensus_distance)},
+      {"samples_per_second", known(samples_per_second)},
+      {"wait_fraction", known(wait_fraction)},
+      {"publish_fraction", known(publish_fraction)},
+      {"mix_fraction", known(mix_fraction)},
+      {"fresh_fraction", known(fresh_fraction)},
+      {"sent_fraction", known(sent_fraction)},
+      {"bytes_sent_per_worker_per_round", known(bytes_sent_per_worker_per_round)},
       {"rounds", rounds},
       {"closing_rounds", closing_rounds},
       {"epochs", epochs},

@@ -54,8 +54,8 @@ def said(*words):
     return done.stdout
 
 
-def refused(status, text, *words):
-    done = subprocess.run([MODEL, *words], capture_output=True, text=True, timeout=60)
+def refused(status, text, *words, program=MODEL):
+    done = subprocess.run([program, *words], capture_output=True, text=True, timeout=60)
     good = done.returncode == status and done.stderr.count("\n") == 1 and text in done.stderr and not done.stdout
     check(good, f"{words}: status {done.returncode}: {done.stderr}{done.stdout}")
 
@@ -233,6 +233,69 @@ def test_numbers():
     close(both, found["mae"], "numbers: both parts are the whole")
 
 
+def test_scaled():
+    """Targets far from 0: figures and answers have their units, whoever computes them."""
+    x = draw.normal(size=(300, 3))
+    y = 1e4 * (x @ [1, -2, 0.5] + draw.normal(size=300) * 0.3) + 5e5
+    with open("scaled.csv", "w") as file:
+        file.write("a,b,c,price\n")
+        file.writelines(",".join(map(str, [*row, target])) + "\n" for row, target in zip(x.tolist(), y.tolist()))
+    options = ["--data", "scaled.csv", "--test-data", "scaled.csv", "--target", "price", "--model", "mlp:8", "--epochs", "20"]
+    summary = trained("scaled", *options, "--scale-targets", "--loss", "huber", "--huber-delta", "0.5")
+    note, _ = tensors_of("scaled/mean-model.safetensors")
+    mean, deviation = float(note["fast.target_mean"]), float(note["fast.target_stddev"])
+    close([mean, deviation], [y.mean(), y.std()], "scaled: the moments", 1e-6)
+    outputs = perceptron("scaled/mean-model.safetensors", x.astype(numpy.float32)).ravel() * deviation + mean
+    found, _ = evaluated("scaled", "--data", "scaled.csv")
+    error = outputs - y.astype(numpy.float32)
+    close(found["mae"], numpy.abs(error).mean(), "scaled: MAE", 1e-5)
+    close(found["mae"], summary["test_mae_mean_model"], "scaled: the run's MAE", 1e-5)
+    close(found["rmse"], summary["test_rmse_mean_model"], "scaled: the run's RMSE", 1e-5)
+    close(found["rmse"], numpy.sqrt((error**2).mean()), "scaled: RMSE", 1e-5)
+    size = numpy.abs(error) / deviation
+    close(found["loss"], numpy.where(size <= 0.5, size**2 / 2, 0.5 * (size - 0.25)).mean(), "scaled: the loss is that of training", 1e-4)
+    check(found["rmse"] < 0.3 * y.std(), f"scaled: learned {found['rmse']} of {y.std()}")
+    answers = predicted("scaled", "--data", "scaled.csv")
+    close([float(value) for value in answers["price"]], outputs, "scaled: the values", 1e-6)
+    values = [each["values"][0] for each in served("scaled", x[:20].astype(numpy.float32).tolist())]
+    close(values, outputs[:20], "scaled: the values of fast-serve", 1e-6)
+    refused(2, "were scaled; add --scale-targets", "--exchange", "local", "--workers", "2", "--quiet", "--resume", "scaled/checkpoints", *options,
+            "--loss", "huber", "--huber-delta", "0.5", program=TRAIN)
+    try:
+        import onnxruntime
+    except ImportError:
+        print("left out: onnxruntime is not installed (pip install onnxruntime)")
+        return
+    said("export", "scaled", "--to", "scaled.onnx")
+    session = onnxruntime.InferenceSession("scaled.onnx", providers=["CPUExecutionProvider"])
+    close(session.run(None, {"input": x.astype(numpy.float32)})[0].ravel(), outputs, "scaled: ONNX Runtime", 1e-6)
+
+
+def test_class_weights():
+    """A rare class is found more often. Evaluations have the plain loss."""
+    x = draw.normal(size=(600, 2))
+    rare = x[:, 0] + draw.normal(size=600) > 1.9
+    with open("rare.csv", "w") as file:
+        file.write("a,b,kind\n")
+        file.writelines(f"{a},{b},{'rare' if one else 'usual'}\n" for (a, b), one in zip(x.tolist(), rare))
+    options = ["--data", "rare.csv", "--test-data", "rare.csv", "--target", "kind", "--model", "mlp:8", "--epochs", "6"]
+    recall = {}
+    counts = [int(rare.sum()), int(600 - rare.sum())]
+    numbers = ",".join(str(600 / 2 / count) for count in counts)
+    for name, more in (("plain", []), ("balanced", ["--class-weights", "balanced"]), ("numbers", ["--class-weights", numbers]),
+                       ("smooth", ["--label-smoothing", "0.2"])):
+        trained(name, *options, *more)
+        found, _ = evaluated(name, "--data", "rare.csv")
+        recall[name] = found["classes"][0]["recall"]
+        logits = perceptron(f"{name}/mean-model.safetensors", x.astype(numpy.float32))
+        check_classes(found, (~rare).astype(int), logits.argmax(1), softmax(logits), ["rare", "usual"], name)
+    check(recall["plain"] + 0.2 < recall["balanced"] == recall["numbers"], f"recalls of the rare class: {recall}")
+    for words, more in (("one a class", ["--class-weights", "1,2,3"]), ("balanced, or numbers", ["--class-weights", "1,-2"]),
+                        ("all are 0", ["--class-weights", "0,0"]), ("option of --loss cross_entropy", ["--label-smoothing", "0.1", "--loss", "mse"]),
+                        ("leave --scale-targets out", ["--scale-targets"])):
+        refused(2, words, "--exchange", "local", "--workers", "2", "--quiet", *options, *more, program=TRAIN)
+
+
 def test_binary():
     """One output for two classes with names."""
     x = draw.normal(size=(200, 2))
@@ -397,7 +460,7 @@ def test_mistakes():
 print("seed", SEED)
 with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)
-    for test in (test_table, test_numbers, test_binary, test_messy_table, test_digits, test_images, test_mistakes):
+    for test in (test_table, test_numbers, test_scaled, test_class_weights, test_binary, test_messy_table, test_digits, test_images, test_mistakes):
         test()
     os.chdir("/")
 print(len(failures), "failures")

@@ -37,7 +37,7 @@ TEST_CASE("binary cross-entropy takes targets from 0 to 1") {
 TEST_CASE("targets of a size that the usual learning rates do not fit give a warning") {
   const std::string warning = fast_train::warning_of_targets(with_targets(250'000), Loss::mse);
   CHECK_THAT(warning, ContainsSubstring("root mean square of 2.5e+05") &&
-                          ContainsSubstring("divide the targets by 100000"));
+                          ContainsSubstring("add --scale-targets"));
   CHECK_FALSE(fast_train::warning_of_targets(with_targets(11), Loss::huber).empty());
 }
 

@@ -36,6 +36,22 @@ TEST_CASE("origins are read as they were written, one a channel") {
   CHECK_THROWS_WITH(train::model_note(to_metadata(note), "m"), ContainsSubstring("fast.origins"));
 }
 
+TEST_CASE("the scale of targets is read as it was written, a mean and a deviation each") {
+  ModelMetadata note{"mlp", "", {2}, 0, {}};
+  CHECK(to_metadata(note).count("fast.target_mean") == 0);
+  note.normalization.target_mean = {5e5F, -0.1F};
+  note.normalization.target_stddev = {1e-3F, 7};
+  train::Metadata metadata = to_metadata(note);
+  CHECK(train::model_note(metadata, "m")->normalization.target_mean ==
+        note.normalization.target_mean);
+  CHECK(train::model_note(metadata, "m")->normalization.target_stddev ==
+        note.normalization.target_stddev);
+  for (const char* bad : {"1", "1,0", "1,-1", "1,nan", ""}) {
+    metadata["fast.target_stddev"] = bad;
+    CHECK_THROWS_WITH(train::model_note(metadata, "m"), ContainsSubstring("fast.target_stddev"));
+  }
+}
+
 TEST_CASE("a run without names has a note without names") {
   const train::Metadata metadata = train::to_metadata({"", "", {16}, 4, {}});
   CHECK(metadata.size() == 4);

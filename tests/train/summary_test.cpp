@@ -88,6 +88,19 @@ TEST_CASE("a summary's JSON holds every field in order") {
   CHECK(json["spectral_gap"].is_null());
 }
 
+TEST_CASE("a run that is to be continued has no figures but its rounds, epochs and seconds") {
+  train::Summary summary;
+  summary.evaluated = false;
+  summary.rounds = 7;
+  summary.seconds = 2.5;
+  const auto json = nlohmann::json::parse(summary.to_json());
+  for (const char* key : {"test_accuracy_mean_model", "test_accuracy_worst_worker",
+                          "test_loss_mean_model", "consensus_distance", "samples_per_second"})
+    CHECK(json.at(key).is_null());
+  CHECK(json.at("rounds") == 7);
+  CHECK(json.at("seconds") == 2.5);
+}
+
 TEST_CASE("a summary's table shows percentages and sizes for people") {
   const std::string table = example().to_table();
   CHECK_THAT(table, ContainsSubstring("  test accuracy, mean model     88.43 %\n"));

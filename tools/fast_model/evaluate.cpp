@@ -12,6 +12,7 @@
 
 #include "core/message.hpp"
 #include "core/whole_file.hpp"
+#include "data/target_scale.hpp"
 
 namespace fast_model {
 
@@ -156,7 +157,7 @@ class Tally {
 
   void add(const Batch& batch, std::span<const float> outputs) {
     found_.samples += batch.count();
-    found_.loss += nn::loss_of(model_.loss(), outputs, batch).sum;
+    found_.loss += loss_as_trained(batch, outputs);
     if (model_.has_classes()) {
       const std::size_t width = outputs.size() / batch.labels.size();
       for (std::size_t i = 0; i < batch.labels.size(); ++i)
@@ -181,6 +182,14 @@ class Tally {
   }
 
  private:
+  double loss_as_trained(Batch batch, std::span<const float> outputs) const {
+    const data::Normalization& scale = model_.note().normalization;
+    if (scale.target_mean.empty()) return nn::loss_of(model_.loss(), outputs, batch).sum;
+    const std::vector<float> targets = data::scaled(scale, batch.targets);
+    batch.targets = targets;
+    return nn::loss_of<float>(model_.loss(), data::scaled(scale, outputs), batch).sum;
+  }
+
   const AppliedModel& model_;
   Evaluated found_;
   Pairs all_;

@@ -9,9 +9,11 @@
 #include <cstring>
 #include <fast/core/element.hpp>
 #include <fast/core/error.hpp>
+#include <optional>
 #include <type_traits>
 
 #include "core/message.hpp"
+#include "core/text.hpp"
 
 namespace fast::data {
 namespace {
@@ -148,9 +150,43 @@ const NpyType& npy_type(std::string_view descr, const std::string& name) {
   }
   fail(
       ErrorKind::data,
-      "numpy: {}: elements of type \"{}\"; bool, integers and float16, 32 and 64 are read, convert "
-      "with astype",
+      "numpy: {}: elements of type \"{}\"; bool, integers, float16, 32 and 64 and texts are read, "
+      "convert with astype",
       name, printable(descr));
+}
+
+/// Appends a code point, or U+FFFD for a number that is none.
+void append_utf8(std::string& text, std::uint32_t code) {
+  if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) code = 0xfffd;
+  const auto add = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
+  if (code < 0x80) return add(code);
+  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  constexpr std::uint32_t first[] = {0, 0xc0, 0xe0, 0xf0};
+  add(first[more] | code >> (6 * more));
+  for (int k = more - 1; k >= 0; --k) add(0x80 | (code >> (6 * k) & 0x3f));
+}
+
+/// One element of type "U12" or "S12": numbers of Unicode, or bytes. Zeros fill it up.
+std::string npy_text(std::string_view element, bool is_unicode, bool swapped) {
+  std::string text;
+  if (!is_unicode) return text.assign(element.substr(0, element.find_last_not_of('\0') + 1));
+  for (std::size_t i = 0; i + 4 <= element.size(); i += 4) {
+    std::array<char, 4> stored;
+    std::memcpy(stored.data(), element.data() + i, 4);
+    if (swapped) std::reverse(stored.begin(), stored.end());
+    const auto code = std::bit_cast<std::uint32_t>(stored);
+    if (code == 0) break;
+    append_utf8(text, code);
+  }
+  return text;
+}
+
+/// How many bytes an element of texts has; nothing for other types.
+std::optional<std::size_t> text_bytes(std::string_view descr) {
+  if (descr.size() < 3 || (descr[1] != 'U' && descr[1] != 'S')) return std::nullopt;
+  std::uint32_t length = 0;
+  if (!reads(descr.substr(2), length) || length == 0) return std::nullopt;
+  return std::size_t{length} * (descr[1] == 'U' ? 4 : 1);
 }
 
 /// From Fortran's order (the first index runs fastest) to C's.
@@ -177,17 +213,24 @@ NpyArray parse_npy(std::string_view bytes, std::string_view from) {
   const std::string name = printable(from);
   NpyHeader header(take_header(bytes, name), from);
   const std::string_view descr = header.text_of("descr");
-  const NpyType& type = npy_type(descr, name);
+  const std::optional<std::size_t> text = text_bytes(descr);
+  const std::size_t each = text ? *text : npy_type(descr, name).size_bytes;
   NpyArray array{header.tuple_of("shape"), {}};
   const std::size_t count = npy_elements(array.shape, header);
-  require(bytes.size() / type.size_bytes == count && bytes.size() % type.size_bytes == 0,
-          ErrorKind::data,
+  require(bytes.size() / each == count && bytes.size() % each == 0, ErrorKind::data,
           "numpy: {}: {} bytes of values, shape ({}) of {} needs {}; the file is truncated or "
           "damaged, copy the file again",
           name, bytes.size(), fmt::join(array.shape, ", "), printable(descr),
-          count * type.size_bytes);
-  array.values = type.read(bytes, descr[0] == '>');
-  if (header.truth_of("fortran_order"))
+          count * each);
+  const bool is_swapped = descr[0] == '>', is_turned = header.truth_of("fortran_order");
+  for (std::size_t i = 0; text && i < count; ++i)
+    array.texts.push_back(npy_text(bytes.substr(i * each, each), descr[1] == 'U', is_swapped));
+  if (text) {
+    if (is_turned) array.texts = in_c_order(array.texts, array.shape);
+    return array;
+  }
+  array.values = npy_type(descr, name).read(bytes, is_swapped);
+  if (is_turned)
     std::visit([&](auto& values) { values = in_c_order(values, array.shape); }, array.values);
   return array;
 }

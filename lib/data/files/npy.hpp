@@ -25,6 +25,8 @@ struct NpyArray {
   std::variant<std::vector<std::uint8_t>, std::vector<float>, std::vector<std::int64_t>,
                std::vector<double>>
       values;
+  /// In place of values: the elements of an array of texts (types U and S), as UTF-8.
+  std::vector<std::string> texts = {};
 };
 
 /// Reads the bytes of a file, of either byte order, in C or in Fortran order. Throws Error(data),

@@ -8,6 +8,7 @@
 #include <fast/core/error.hpp>
 #include <fast/data/formats.hpp>
 #include <functional>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -60,6 +61,9 @@ NpySamples npy_samples(NpyArray array, const std::string& name,
   require(!array.shape.empty() && array.shape[0] > 0, ErrorKind::data,
           "numpy: {}: shape ({}); samples need a first side that counts them", printable(name),
           fmt::join(array.shape, ", "));
+  require(array.texts.empty(), ErrorKind::data,
+          "numpy: {}: its elements are texts; samples are numbers, make them so with astype",
+          printable(name));
   NpySamples samples;
   samples.count = static_cast<std::size_t>(array.shape[0]);
   samples.shape.assign(array.shape.begin() + 1, array.shape.end());
@@ -194,8 +198,36 @@ std::vector<std::int32_t> classes_in(const NpyArray& array, const std::string& n
   return labels;
 }
 
+/// Texts as places in the names, which are those of the model, or of the training part, or else
+/// become the different texts in the order of their bytes.
+std::vector<std::int32_t> named_classes_in(const NpyArray& array, const std::string& name,
+                                           std::vector<std::string>& names, int classes) {
+  if (names.empty()) {
+    const std::set<std::string> sorted(array.texts.begin(), array.texts.end());
+    names.assign(sorted.begin(), sorted.end());
+    require(classes == 0 || std::cmp_equal(classes, names.size()), ErrorKind::data,
+            "numpy: {}: the targets have {} different texts, --classes says {}; leave --classes "
+            "out, or correct the texts",
+            printable(name), names.size(), classes);
+  }
+  std::vector<std::int32_t> labels;
+  for (const std::string& text : array.texts) {
+    const auto place = std::ranges::find(names, text);
+    require(place != names.end(), ErrorKind::data,
+            "numpy: {}: target {} is \"{}\", which is not among the {} classes of the model or the "
+            "training part",
+            printable(name), labels.size(), printable(text), names.size());
+    labels.push_back(static_cast<std::int32_t>(place - names.begin()));
+  }
+  return labels;
+}
+
 /// See TargetKind::automatic.
 bool has_classes(const NpyArray& array, std::size_t samples, TargetKind kind) {
+  require(array.texts.empty() || kind != TargetKind::numbers, ErrorKind::data,
+          "numpy: the targets are texts, which are no numbers; leave --target-type out, or take "
+          "--loss cross_entropy");
+  if (!array.texts.empty()) return true;
   if (kind != TargetKind::automatic) return kind == TargetKind::classes;
   const auto fits = [&](const auto& values) {
     return values.size() == samples && std::all_of(values.begin(), values.end(), [](auto value) {
@@ -224,11 +256,13 @@ struct Reading {
   TargetKind kind;
   int classes;
   std::optional<std::vector<double>> origins = std::nullopt;
+  std::vector<std::string> class_names = {};  ///< of targets that are texts
+  std::optional<bool> are_texts = std::nullopt;
 };
 
 Dataset part_of_arrays(const Arrays& arrays, const std::string& x, const std::string& y,
                        Reading& reading) {
-  auto& [kind, classes, origins] = reading;
+  auto& [kind, classes, origins, names, are_texts] = reading;
   const std::string place = fmt::format("{}: {}", arrays.where, y);
   NpySamples samples = npy_samples(arrays.read(x), fmt::format("{}: {}", arrays.where, x), origins);
   origins = std::move(samples.origins);
@@ -245,7 +279,14 @@ Dataset part_of_arrays(const Arrays& arrays, const std::string& x, const std::st
     return {arrays.where, std::move(samples.shape), std::move(samples.values),
             npy_targets(targets, place)};
   }
-  std::vector<std::int32_t> labels = classes_in(targets, place, classes);
+  const bool is_text = !targets.texts.empty();
+  require(are_texts.value_or(is_text) == is_text, ErrorKind::data,
+          "numpy: {}: its targets are {}, those of the training part are {}", printable(place),
+          is_text ? "texts" : "numbers", is_text ? "numbers" : "texts");
+  are_texts = is_text;
+  std::vector<std::int32_t> labels = is_text ? named_classes_in(targets, place, names, classes)
+                                             : classes_in(targets, place, classes);
+  if (is_text) classes = static_cast<int>(names.size());
   std::vector<std::int64_t> each(targets.shape.begin() + 1, targets.shape.end());
   if (labels.size() == samples.count) each.clear();  // a column is one label a sample
   return {arrays.where, std::move(samples.shape), std::move(samples.values),
@@ -255,6 +296,7 @@ Dataset part_of_arrays(const Arrays& arrays, const std::string& x, const std::st
 Splits splits_of(const Arrays& arrays, const LoadOptions& options) {
   const ArrayNames names = names_in(arrays, options);
   Reading reading{options.targets, options.classes};
+  reading.class_names = options.class_names;
   if (options.purpose != Purpose::training) reading.origins = options.origins;
   const Dataset all = part_of_arrays(arrays, names.x, names.y, reading);
   Splits splits;
@@ -267,6 +309,7 @@ Splits splits_of(const Arrays& arrays, const LoadOptions& options) {
   }
   if (options.purpose == Purpose::training) splits.normalization = splits.train.measure();
   splits.normalization.origins = *reading.origins;
+  splits.class_names = reading.class_names;
   for (std::string& note : origin_notes(*reading.origins, channels_of(all.sample_shape(), names.x)))
     splits.notes.push_back(std::move(note));
   if (const auto& shape = all.sample_shape(); shape.size() == 3)

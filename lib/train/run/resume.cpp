@@ -122,12 +122,18 @@ void require_whole(const RunPlan& plan, const Manifest& manifest) {
 }
 
 /// A table that has changed may have other categories, and as many: the weights would be of others.
+/// So they are of targets that are scaled, or not.
 void check_features(const RunPlan& plan, const ResumePoint& point) {
-  if (plan.data.features.empty()) return;
   const std::string directory = point.manifest.directory.string();
   const std::optional<ModelMetadata> note =
       model_note(point.own ? point.own->metadata() : first_place(point.manifest), directory);
-  if (!note || note->features.empty() || note->features == plan.data.features) return;
+  if (!note) return;
+  const bool was_scaled = !note->normalization.target_mean.empty();
+  require(was_scaled != plan.data.normalization.target_mean.empty(), ErrorKind::argument,
+          "Trainer: the targets of {} were {}; {} --scale-targets", printable(directory),
+          was_scaled ? "scaled" : "not scaled", was_scaled ? "add" : "leave out");
+  if (plan.data.features.empty() || note->features.empty() || note->features == plan.data.features)
+    return;
   const auto [own, theirs] =
       std::ranges::mismatch(plan.data.features, note->features);  // one may be longer
   const auto shown = [](const auto& at, const auto& end) {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/data/formats.hpp>
@@ -195,4 +197,68 @@ TEST_CASE("arrays in one piece are one part to use a model, and need no targets 
   const data::Splits splits = data::load(directory.path().string(), options);
   const auto labels = splits.test.labels();
   CHECK(std::vector<int>(labels.begin(), labels.end()) == std::vector{0, 2, 1});
+}
+
+TEST_CASE("elements that are texts are read from Unicode and from bytes, in any order") {
+  using Texts = std::vector<std::string>;
+  const std::vector<std::uint32_t> unicode{'c', 'a', 't', 0xe9, 0, 0, 0x1f408, 'x', 0x4e2d};
+  CHECK(data::parse_npy(npy_bytes("<U3", "(3,)", unicode), "a").texts ==
+        Texts{"cat", "\xc3\xa9", "\xf0\x9f\x90\x88x\xe4\xb8\xad"});
+  std::vector<std::uint32_t> swapped;
+  for (const std::uint32_t code : unicode) swapped.push_back(__builtin_bswap32(code));
+  CHECK(data::parse_npy(npy_bytes(">U3", "(3,)", swapped), "a").texts[0] == "cat");
+  const std::vector<char> bytes{'a', 'b', 'c', 0, 'd', 0};
+  CHECK(data::parse_npy(npy_bytes("|S2", "(3,)", bytes), "a").texts == Texts{"ab", "c", "d"});
+  const std::vector<std::uint32_t> bad{0x110000, 0xd800};
+  CHECK(data::parse_npy(npy_bytes("<U1", "(2,)", bad), "a").texts ==
+        Texts{"\xef\xbf\xbd", "\xef\xbf\xbd"});
+  CHECK_THROWS_WITH(data::parse_npy(npy_bytes("<U3", "(4,)", unicode), "a"),
+                    ContainsSubstring("truncated or damaged"));
+}
+
+TEST_CASE("targets that are texts are classes with names, in the order of their bytes") {
+  const TemporaryDirectory directory;
+  const auto write = [&](const char* name, const std::string& letters) {
+    const std::vector<char> bytes(letters.begin(), letters.end());
+    write_file(directory.path() / name,
+               npy_bytes("|S1", fmt::format("({},)", letters.size()), bytes));
+  };
+  const auto write_samples = [&](const char* name, std::size_t count) {
+    write_file(directory.path() / name,
+               npy_bytes("<f4", fmt::format("({}, 1)", count), std::vector<float>(count, 1)));
+  };
+  write_samples("x_train.npy", 4);
+  write_samples("x_test.npy", 3);
+  write("y_train.npy", "bcab");
+  write("y_test.npy", "acc");
+  const data::Splits splits = data::load(directory.path());
+  CHECK(splits.class_names == std::vector<std::string>{"a", "b", "c"});
+  CHECK(splits.train.classes() == 3);
+  const auto labels = [](const data::Dataset& part) {
+    return std::vector<std::int32_t>(part.labels().begin(), part.labels().end());
+  };
+  CHECK(labels(splits.train) == std::vector<std::int32_t>{1, 2, 0, 1});
+  CHECK(labels(splits.test) == std::vector<std::int32_t>{0, 2, 2});
+
+  data::LoadOptions of_model;
+  of_model.purpose = data::Purpose::evaluation;
+  of_model.class_names = {"c", "b", "z", "a"};
+  CHECK(labels(data::load(directory.path(), of_model).test) == std::vector<std::int32_t>{3, 0, 0});
+
+  const auto refused = [&](const std::string& text, const data::LoadOptions& options = {}) {
+    CHECK_THROWS_WITH(data::load(directory.path(), options), ContainsSubstring(text));
+  };
+  data::LoadOptions numbers;
+  numbers.targets = data::TargetKind::numbers;
+  refused("the targets are texts", numbers);
+  data::LoadOptions four;
+  four.classes = 4;
+  refused("3 different texts, --classes says 4", four);
+  write("y_test.npy", "axc");
+  refused("target 1 is \"x\", which is not among the 3 classes");
+  write_file(directory.path() / "y_test.npy",
+             npy_bytes("<i8", "(3,)", std::vector<std::int64_t>{0, 1, 2}));
+  refused("its targets are numbers, those of the training part are texts");
+  write("x_train.npy", "abcd");
+  refused("its elements are texts; samples are numbers");
 }
