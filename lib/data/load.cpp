@@ -130,6 +130,56 @@ Splits load_cifar100(const fs::path& directory, const LoadOptions& options) {
           {}};
 }
 
+/// The Python version, as torchvision unpacks it: the files of CIFAR-10 have no ending, those of
+/// CIFAR-100 are "train" and "test" beside "meta".
+bool is_cifar_python(const fs::path& directory) {
+  return is_there(directory / "data_batch_1") ||
+         (is_there(directory / "meta") && is_there(directory / "train"));
+}
+
+Splits load_cifar_python(const fs::path& directory, const LoadOptions& options) {
+  if (is_there(directory / "meta") && is_there(directory / "train"))
+    return {read_cifar_python({directory / "train"}, 100, options.limit),
+            read_cifar_python({directory / "test"}, 100, options.limit),
+            {}};
+  std::vector<fs::path> batches = batches_in(directory);
+  for (fs::path& batch : batches) batch.replace_extension();
+  return {read_cifar_python(batches, 10, options.limit),
+          read_cifar_python({directory / "test_batch"}, 10, options.limit),
+          {}};
+}
+
+/// Any version; nothing where the directory has none.
+std::optional<Splits> load_any_cifar(const fs::path& directory, const LoadOptions& options) {
+  for (const char* folder : {".", "cifar-10-batches-bin", "cifar-100-binary",
+                             "cifar-10-batches-py", "cifar-100-python"}) {
+    const fs::path place = folder == std::string_view(".") ? directory : directory / folder;
+    if (present(place)) require_readable(place);
+    Splits splits;
+    if (is_cifar(place))
+      splits = load_cifar(place, options);
+    else if (is_cifar100(place))
+      splits = load_cifar100(place, options);
+    else if (is_cifar_python(place))
+      splits = load_cifar_python(place, options);
+    else
+      continue;
+    splits.class_names = cifar_class_names(place, splits.train.classes());
+    return splits;
+  }
+  return std::nullopt;
+}
+
+/// Where torchvision puts the files of MNIST and its kin.
+fs::path idx_place(const fs::path& directory) {
+  for (const char* folder : {"raw", "MNIST/raw", "FashionMNIST/raw"}) {
+    const fs::path place = directory / folder;
+    for (const char* file : {"train-images-idx3-ubyte", "train-images-idx3-ubyte.gz"})
+      if (is_there(place / file)) return place;
+  }
+  return directory;
+}
+
 /// The training and the test split among the names that are there.
 struct SplitNames {
   std::string train, test;
@@ -229,6 +279,17 @@ Splits load_image_folder(const fs::path& directory, const LoadOptions& options) 
   return splits;
 }
 
+/// Without splits, to train: a share of a folder a class is the test part.
+Splits load_unsplit_images(const fs::path& directory, const LoadOptions& options) {
+  std::vector<std::string> classes = class_folders(directory);
+  LoadOptions whole = options;
+  whole.limit = 0;
+  Splits splits = split_at_random(images_in(directory, classes, whole), options);
+  splits.class_names = std::move(classes);
+  note_unread(directory, splits);
+  return splits;
+}
+
 /// Images without splits: in folders of classes or, for predictions, anywhere.
 bool has_one_folder(const fs::path& directory, const LoadOptions& options) {
   const std::string found = misplaced_images(directory);
@@ -240,7 +301,7 @@ void refuse_misplaced_images(const fs::path& directory) {
   const std::string found = misplaced_images(directory);
   require(found.empty(), ErrorKind::data,
           "data: {} has images ({}), and no folder \"train\"; move them to train/<class>/ and "
-          "test/<class>/",
+          "test/<class>/, or hold a part of folders out (--test-share 0.2)",
           directory.string(), printable(found));
 }
 
@@ -346,20 +407,24 @@ Splits load_layout(const fs::path& directory, const LoadOptions& options) {
   }
   const bool has_npy = has_npy_files(directory);
   refuse_others(options,
-                {.target = has_npy, .features = has_npy, .classes = true, .test_share = has_npy},
+                {.target = has_npy,
+                 .features = has_npy,
+                 .classes = true,
+                 .test_share = has_npy || has_one_folder(directory, options),
+                 .stream = has_one_folder(directory, options)},
                 name);
-  for (const fs::path& place :
-       {directory, directory / "cifar-10-batches-bin", directory / "cifar-100-binary"}) {
-    if (present(place)) require_readable(place);
-    if (is_cifar(place) || is_cifar100(place)) refuse_others(options, {}, name);
-    if (is_cifar(place)) return load_cifar(place, options);
-    if (is_cifar100(place)) return load_cifar100(place, options);
+  if (std::optional<Splits> found = load_any_cifar(directory, options)) {
+    refuse_others(options, {}, name);
+    return std::move(*found);
   }
   if (has_npy) return read_npy_directory(directory, options);
   if (options.purpose != Purpose::training && has_one_folder(directory, options))
     return load_image_folder(directory, options);
+  if (options.test_share && has_one_folder(directory, options))
+    return load_unsplit_images(directory, options);
   refuse_misplaced_images(directory);
-  return {part(directory, "train", options), part(directory, "t10k", options), {}};
+  const fs::path place = idx_place(directory);
+  return {part(place, "train", options), part(place, "t10k", options), {}};
 }
 
 /// The moments are those of the training part as it is now.

@@ -5,7 +5,9 @@
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fast/core/error.hpp>
+#include <numbers>
 #include <numeric>
 
 namespace fast::data {
@@ -16,14 +18,105 @@ std::int64_t shift(int padding, Rng& rng) {
          padding;
 }
 
-}  // namespace
+/// An image, by planes.
+struct Planes {
+  std::span<float> values;
+  std::int64_t count, rows, columns;
 
-void augment(std::span<float> image, const std::vector<std::int64_t>& shape,
-             const Augmentation& augmentation, Rng& rng) {
+  std::size_t at(std::int64_t plane, std::int64_t row, std::int64_t column) const {
+    return static_cast<std::size_t>((plane * rows + row) * columns + column);
+  }
+};
+
+/// About its middle. What comes from outside is 0.
+void rotate(const Planes& image, double degrees, Rng& rng) {
+  const double angle = rng.uniform(-degrees, degrees) * std::numbers::pi / 180;
+  const double cosine = std::cos(angle), sine = std::sin(angle);
+  const double middle_r = static_cast<double>(image.rows - 1) / 2,
+               middle_c = static_cast<double>(image.columns - 1) / 2;
+  const std::vector<float> old(image.values.begin(), image.values.end());
+  const auto value = [&](std::int64_t plane, std::int64_t r, std::int64_t c) {
+    const bool inside = r >= 0 && r < image.rows && c >= 0 && c < image.columns;
+    return inside ? double{old[image.at(plane, r, c)]} : 0.0;
+  };
+  for (std::int64_t r = 0; r < image.rows; ++r) {
+    for (std::int64_t c = 0; c < image.columns; ++c) {
+      const double down = static_cast<double>(r) - middle_r,
+                   right = static_cast<double>(c) - middle_c;
+      const double from_r = middle_r + cosine * down + sine * right,
+                   from_c = middle_c - sine * down + cosine * right;
+      const auto row = static_cast<std::int64_t>(std::floor(from_r)),
+                 column = static_cast<std::int64_t>(std::floor(from_c));
+      const double below = from_r - std::floor(from_r), beside = from_c - std::floor(from_c);
+      for (std::int64_t plane = 0; plane < image.count; ++plane)
+        image.values[image.at(plane, r, c)] = static_cast<float>(
+            (1 - below) * ((1 - beside) * value(plane, row, column) +
+                           beside * value(plane, row, column + 1)) +
+            below * ((1 - beside) * value(plane, row + 1, column) +
+                     beside * value(plane, row + 1, column + 1)));
+    }
+  }
+}
+
+void jitter_colors(const Planes& image, double most, Rng& rng) {
+  const double contrast = rng.uniform(1 - most, 1 + most);
+  const double saturation = rng.uniform(1 - most, 1 + most);
+  const double brightness = rng.uniform(-most, most);
+  for (std::int64_t r = 0; r < image.rows; ++r) {
+    for (std::int64_t c = 0; c < image.columns; ++c) {
+      double gray = 0;
+      for (std::int64_t plane = 0; plane < image.count; ++plane)
+        gray += double{image.values[image.at(plane, r, c)]} / static_cast<double>(image.count);
+      for (std::int64_t plane = 0; plane < image.count; ++plane) {
+        float& v = image.values[image.at(plane, r, c)];
+        v = static_cast<float>(contrast * (gray + saturation * (double{v} - gray)) + brightness);
+      }
+    }
+  }
+}
+
+/// A rectangle with sides of a ratio from .3 to 3.3. One that does not fit is drawn again, ten times
+/// at most.
+void erase(const Planes& image, Rng& rng) {
+  constexpr double least = 0.02, most = 0.33, ratio = 3.3;
+  constexpr int tries = 10;
+  const auto area = static_cast<double>(image.rows * image.columns);
+  for (int i = 0; i < tries; ++i) {
+    const double size = area * rng.uniform(least, most);
+    const double shape = std::exp(rng.uniform(std::log(1 / ratio), std::log(ratio)));
+    const std::int64_t high = std::llround(std::sqrt(size * shape)),
+                       wide = std::llround(std::sqrt(size / shape));
+    if (high < 1 || wide < 1 || high >= image.rows || wide >= image.columns) continue;
+    const auto top = static_cast<std::int64_t>(
+                   rng.below(static_cast<std::uint64_t>(image.rows - high + 1))),
+               left = static_cast<std::int64_t>(
+                   rng.below(static_cast<std::uint64_t>(image.columns - wide + 1)));
+    for (std::int64_t plane = 0; plane < image.count; ++plane)
+      for (std::int64_t r = top; r < top + high; ++r)
+        std::fill_n(image.values.begin() + static_cast<std::ptrdiff_t>(image.at(plane, r, left)),
+                    wide, 0.0F);
+    return;
+  }
+}
+
+void check(const Augmentation& augmentation, const std::vector<std::int64_t>& shape) {
   require(shape.size() == 3, ErrorKind::argument,
           "augment: samples with {} sides; images have channels, rows and columns", shape.size());
   require(augmentation.padding >= 0, ErrorKind::argument,
           "augment: padding {}; it must be 0 or more", augmentation.padding);
+  require(augmentation.rotation >= 0 && augmentation.rotation <= 180, ErrorKind::argument,
+          "augment: a rotation of {} degrees; 0 to 180 are required", augmentation.rotation);
+  require(augmentation.jitter >= 0 && augmentation.jitter <= 1, ErrorKind::argument,
+          "augment: a jitter of {}; a number from 0 to 1 is required", augmentation.jitter);
+  require(augmentation.erasing >= 0 && augmentation.erasing <= 1, ErrorKind::argument,
+          "augment: an erasing of {}; a probability is required", augmentation.erasing);
+}
+
+}  // namespace
+
+void augment(std::span<float> image, const std::vector<std::int64_t>& shape,
+             const Augmentation& augmentation, Rng& rng) {
+  check(augmentation, shape);
   const std::int64_t rows = shape[1], columns = shape[2];
   const std::int64_t down = shift(augmentation.padding, rng);
   const std::int64_t right = shift(augmentation.padding, rng);
@@ -41,6 +134,10 @@ void augment(std::span<float> image, const std::vector<std::int64_t>& shape,
       }
     }
   }
+  const Planes planes{image, shape[0], rows, columns};
+  if (augmentation.rotation > 0) rotate(planes, augmentation.rotation, rng);
+  if (augmentation.jitter > 0) jitter_colors(planes, augmentation.jitter, rng);
+  if (augmentation.erasing > 0 && rng.uniform(0, 1) < augmentation.erasing) erase(planes, rng);
 }
 
 Loader::Loader(Dataset dataset, Normalization normalization, int workers, int rank,

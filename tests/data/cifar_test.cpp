@@ -1,6 +1,7 @@
 #include <fast/core/error.hpp>
 #include <fast/data/formats.hpp>
 #include <fast/data/load.hpp>
+#include <fstream>
 #include <string>
 
 #include "support/catch.hpp"
@@ -102,4 +103,91 @@ TEST_CASE("CIFAR-100 has a hundred classes, and a group before each class") {
   std::filesystem::remove(directory / "train.bin");
   CHECK_THROWS_WITH(data::load(directory.path().string()),
                     ContainsSubstring("cifar-100 has train.bin and test.bin"));
+}
+
+namespace {
+
+std::string word(std::size_t value) {
+  std::string bytes;
+  for (int i = 0; i < 4; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xff);
+  return bytes;
+}
+
+/// As Python 2 writes {'data': an array of that many images, 'labels': ...} in protocol 2. Image i
+/// has the label `first` + i, and pixels as write_cifar() has them.
+std::string pickle_of(std::size_t images, std::size_t first, const std::string& labels) {
+  std::string pixels, numbers;
+  for (std::size_t i = 0; i < images; ++i) {
+    for (std::size_t e = 0; e < 3072; ++e) pixels += static_cast<char>(cifar_pixel(first + i, e));
+    numbers += std::string("K") + static_cast<char>(first + i);
+  }
+  using namespace std::string_literals;
+  return "\x80\x02}q\x01(U\x04" "data" + "cnumpy.core.multiarray\n_reconstruct\nq\x02"
+         "cnumpy\nndarray\nq\x03K\x00\x85U\x01" "b\x87Rq\x04(K\x01M"s +
+         static_cast<char>(images & 0xff) + static_cast<char>(images >> 8) +
+         "M\x00\x0c\x86" "cnumpy\ndtype\nq\x05U\x02u1K\x00K\x01\x87Rq\x06(K\x03U\x01|NNNJ\xff\xff"
+         "\xff\xffJ\xff\xff\xff\xffK\x00tb\x89T"s +
+         word(pixels.size()) + pixels + "tbU"s + static_cast<char>(labels.size()) + labels +
+         "]q\x07(" + numbers + "eu.";
+}
+
+void write_text(const std::filesystem::path& path, const std::string& bytes) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+}  // namespace
+
+TEST_CASE("the Python version of CIFAR-10 is read, with the names of its classes") {
+  const TemporaryDirectory directory;
+  const std::filesystem::path place = directory / "cifar-10-batches-py";
+  for (std::size_t i = 0; i < 5; ++i)
+    write_text(place / ("data_batch_" + std::to_string(i + 1)), pickle_of(2, 2 * i, "labels"));
+  write_text(place / "test_batch", pickle_of(3, 0, "labels"));
+  std::string names = "\x80\x02}(U\x0blabel_names](";
+  for (char c = 'a'; c < 'k'; ++c) names += std::string("U\x02n") + c;
+  write_text(place / "batches.meta", names + "eu.");
+  const data::Splits splits = data::load(directory.path());
+  CHECK(splits.train.size() == 10);
+  CHECK(splits.test.size() == 3);
+  REQUIRE(splits.class_names.size() == 10);
+  CHECK(splits.class_names[9] == "nj");
+  std::vector<float> sample(3072);
+  splits.train.gather(std::vector<std::size_t>{7}, {}, sample);
+  CHECK(sample[1024] == Approx(cifar_pixel(7, 1024) / 255.0));
+  CHECK(splits.train.labels()[7] == 7);
+  CHECK(data::load(place).train.size() == 10);
+}
+
+TEST_CASE("the Python version of CIFAR-100 is read by its fine labels") {
+  const TemporaryDirectory directory;
+  for (const char* part : {"train", "test"})
+    write_text(directory / part, pickle_of(4, 90, "fine_labels"));
+  write_text(directory / "meta", "\x80\x02}(U\x10" "fine_label_names](U\x01" "aeu.");
+  const data::Splits splits = data::load(directory.path());
+  CHECK(splits.train.classes() == 100);
+  CHECK(splits.train.labels()[3] == 93);
+  CHECK(splits.class_names.empty());  // one name for a hundred classes
+}
+
+TEST_CASE("damaged pickles are refused by name, and nothing in one is executed") {
+  const TemporaryDirectory directory;
+  const std::filesystem::path path = directory / "data_batch_1";
+  const std::string good = pickle_of(2, 0, "labels");
+  const auto refused = [&](const std::string& bytes, const std::string& text) {
+    write_text(path, bytes);
+    CHECK_THROWS_WITH(data::read_cifar_python({path}, 10),
+                      ContainsSubstring("data_batch_1") && ContainsSubstring(text));
+  };
+  for (const std::size_t cut : {0UL, 1UL, 30UL, 400UL, 6000UL, good.size() - 1})
+    refused(good.substr(0, cut), "truncated");
+  refused("}.", "it has no \"data\"");
+  refused("cos\nsystem\n(S'id'\ntR.", "not read");
+  refused("R.", "stack is empty");
+  refused("e.", "mark is missing");
+  refused("h\x05.", "memo");
+  refused(pickle_of(2, 9, "labels"), "label 10 of image 1, there are 10 classes");
+  std::string fewer = good;
+  fewer.replace(fewer.size() - 7, 4, "K\x01");
+  refused(fewer, "bytes of pixels for 1 labels");
 }

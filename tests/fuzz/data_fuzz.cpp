@@ -9,6 +9,7 @@
 
 #include "data/files/csv_table.hpp"
 #include "data/files/npy.hpp"
+#include "data/files/pickle.hpp"
 #include "data/files/zip.hpp"
 #include "data/shards/packed_shard.hpp"
 #include "data/shards/tar_index.hpp"
@@ -23,6 +24,9 @@ void read(char reader, std::string_view bytes) {
       break;
     case 'n':
       parse_npy(bytes, "fuzz.npy");
+      break;
+    case 'p':
+      Pickle(bytes, "fuzz.pickle").find("data");
       break;
     case 'z': {
       const ZipArchive archive(bytes, "fuzz.npz");

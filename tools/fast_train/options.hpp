@@ -54,6 +54,7 @@ struct Options {
   std::optional<fast::nn::Loss> loss;
   double huber_delta = fast::nn::LossSpec{}.delta, label_smoothing = 0;
   std::string class_weights;
+  double rotate = 0, color_jitter = 0, erase = 0;
   bool augment = false, nesterov = false, quiet = false, no_placement = false;
   bool autotune = false, graph = false, deterministic = false;
   /// Members that have a row in the library's tables. settings.cpp sets the others.

@@ -9,6 +9,15 @@ namespace fast_train {
 using namespace fast;
 using namespace fast::options;
 
+namespace {
+
+/// `high` counts.
+Range up_to(double high, std::string_view text) {
+  return {.low = 0, .high = std::nextafter(high, high + 1), .text = text};
+}
+
+}  // namespace
+
 void add_data_rows(OptionTable& table, Options& o) {
   table.group("data");
   table
@@ -27,6 +36,18 @@ void add_data_rows(OptionTable& table, Options& o) {
   table
       .add("augment", o.augment,
            "train on crops of images padded by 4; every other image is mirrored")
+      .agreed();
+  table
+      .add("rotate", o.rotate, number<double>(up_to(180, "a {} from 0 to 180")),
+           "train on images turned by up to so many degrees")
+      .agreed();
+  table
+      .add("color_jitter", o.color_jitter, number<double>(up_to(1, "a {} from 0 to 1")),
+           "train on images whose contrast, saturation and brightness differ by up to this share")
+      .agreed();
+  table
+      .add("erase", o.erase, number<double>(up_to(1, "a {} from 0 to 1")),
+           "probability that a rectangle of a training image is erased")
       .agreed();
   table.add("prefetch", o.prefetch, options::optional(number<int>(zero_or_more())),
             "batches that a thread makes ahead of training [2 for GPUs and streams, else 0]");

@@ -201,7 +201,9 @@ train::TrainerOptions trainer_options(const Options& o) {
   train::TrainerOptions trainer = o.trainer;
   trainer.names = {shown_data(o), o.model, optimizer_text(o), text_of_model_file(o), {}};
   trainer.batch_size = o.batch_size * static_cast<std::size_t>(o.accumulate);
-  if (o.augment) trainer.augmentation.emplace();
+  if (o.augment || o.rotate > 0 || o.color_jitter > 0 || o.erase > 0)
+    trainer.augmentation = {o.augment ? data::Augmentation().padding : 0, o.augment, o.rotate,
+                            o.color_jitter, o.erase};
   trainer.prefetch.ahead = static_cast<std::size_t>(prefetch_of(o));
   trainer.prefetch.deadline = o.trainer.worker.deadline;
   trainer.learning_rate.base = learning_rate_of(o);

@@ -39,6 +39,15 @@ Dataset read_cifar10(const std::vector<std::filesystem::path>& files, std::size_
 /// is not used, and the class, one of a hundred.
 Dataset read_cifar100(const std::vector<std::filesystem::path>& files, std::size_t limit = 0);
 
+/// Reads files of the Python version, pickles with "data" and "labels" or "fine_labels", which are
+/// below `classes`. Nothing in them is executed. Throws Error(data) as above.
+Dataset read_cifar_python(const std::vector<std::filesystem::path>& files, int classes,
+                          std::size_t limit = 0);
+
+/// The names of classes beside such files, in batches.meta.txt, fine_label_names.txt, batches.meta
+/// or meta. Empty unless there are as many as `classes`.
+std::vector<std::string> cifar_class_names(const std::filesystem::path& directory, int classes);
+
 // Images in a folder a class, as CINIC-10 and ImageNet's kin come (folder/<class>/<image>.png or
 // .jpg).
 

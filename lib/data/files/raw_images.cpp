@@ -5,12 +5,18 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/data/formats.hpp>
+#include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "core/message.hpp"
+#include "core/text.hpp"
+#include "data/files/contents.hpp"
+#include "data/files/pickle.hpp"
 
 namespace fast::data {
 namespace {
@@ -198,7 +204,91 @@ Dataset read_cifar(const std::vector<std::filesystem::path>& files, std::size_t 
           form.classes};
 }
 
+const Pickle::Value& entry(const Pickle& pickle, const std::filesystem::path& path,
+                           std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys)
+    if (const Pickle::Value* found = pickle.find(key)) return *found;
+  fail(ErrorKind::data, "read_cifar: {}: it has no \"{}\"; it is no file of CIFAR's Python version",
+       path.string(), *keys.begin());
+}
+
+/// The bytes of a NumPy array, by the state that it was saved with: version, shape, type, order,
+/// bytes.
+std::string_view array_bytes(const Pickle::Value& array) {
+  if (array.kind != Pickle::Kind::object || array.items.size() != 1) return {};
+  const Pickle::Value& state = *array.items[0];
+  return state.items.size() == 5 ? state.items[4]->text : std::string_view();
+}
+
+void read_python_records(const std::filesystem::path& path, std::size_t limit, int classes,
+                         Records& records) {
+  const std::string bytes = read_text(path, "read_cifar");
+  const Pickle pickle(bytes, path.string());
+  const std::string_view pixels = array_bytes(entry(pickle, path, {"data"}));
+  const auto& labels = entry(pickle, path, {"labels", "fine_labels"}).items;
+  require(!labels.empty() && pixels.size() == labels.size() * pixel_bytes, ErrorKind::data,
+          "read_cifar: {}: {} bytes of pixels for {} labels; an image has {}", path.string(),
+          pixels.size(), labels.size(), pixel_bytes);
+  for (std::size_t i = 0; i < labels.size() && records.labels.size() < limit; ++i) {
+    const std::int64_t label = labels[i]->kind == Pickle::Kind::number ? labels[i]->number : -1;
+    require(label >= 0 && label < classes, ErrorKind::data,
+            "read_cifar: {}: label {} of image {}, there are {} classes", path.string(), label, i,
+            classes);
+    records.labels.push_back(static_cast<std::int32_t>(label));
+    const std::string_view image = pixels.substr(i * pixel_bytes, pixel_bytes);
+    records.pixels.insert(records.pixels.end(), image.begin(), image.end());
+  }
+}
+
+/// A line each.
+std::vector<std::string> names_in_lines(const std::string& text) {
+  std::vector<std::string> names;
+  for (const std::string_view part : split_text(text, '\n')) {
+    const std::string_view name = part.ends_with('\r') ? part.substr(0, part.size() - 1) : part;
+    if (!name.empty()) names.emplace_back(name);
+  }
+  return names;
+}
+
+std::vector<std::string> names_in_pickle(const std::string& bytes, const std::string& file) {
+  const Pickle pickle(bytes, file);
+  std::vector<std::string> names;
+  for (const std::string_view key : {"label_names", "fine_label_names"}) {
+    const Pickle::Value* found = pickle.find(key);
+    if (found == nullptr) continue;
+    for (const Pickle::Value* name : found->items) names.emplace_back(name->text);
+  }
+  return names;
+}
+
 }  // namespace
+
+Dataset read_cifar_python(const std::vector<std::filesystem::path>& files, int classes,
+                          std::size_t limit) {
+  constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+  Records records;
+  for (const auto& path : files)
+    read_python_records(path, limit == 0 ? all : limit, classes, records);
+  return {fmt::format("cifar-{}", classes),
+          {3, 32, 32},
+          std::move(records.pixels),
+          std::move(records.labels),
+          classes};
+}
+
+std::vector<std::string> cifar_class_names(const std::filesystem::path& directory, int classes) {
+  for (const char* name :
+       {"batches.meta.txt", "fine_label_names.txt", "batches.meta", "meta"}) {
+    const std::filesystem::path file = directory / name;
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error)) continue;
+    const std::string text = read_text(file, "read_cifar");
+    const auto names = file.extension() == ".txt" ? names_in_lines(text)
+                                                  : names_in_pickle(text, file.string());
+    if (std::cmp_equal(names.size(), classes)) return names;
+  }
+  return {};
+}
 
 Dataset read_cifar10(const std::vector<std::filesystem::path>& files, std::size_t limit) {
   return read_cifar(files, limit, cifar10);

@@ -105,6 +105,11 @@ Targets chosen_targets(const Dataset& samples, const std::vector<std::size_t>& i
 }
 
 Dataset chosen_of(const Dataset& samples, const std::vector<std::size_t>& indices) {
+  if (samples.is_streamed()) {
+    std::vector<std::size_t> ascending = indices;
+    std::sort(ascending.begin(), ascending.end());
+    return samples.select(ascending);
+  }
   Dataset::Values values;
   std::visit([&](const auto& all) { values = blocks_of(all, indices, samples.sample_size()); },
              samples.values());
