@@ -347,12 +347,13 @@ Dataset Dataset::select(const std::vector<std::size_t>& indices) const {
 
 Dataset Dataset::with_scaled_targets(const Normalization& normalization) const {
   const std::vector<float>&mean = normalization.target_mean, &stddev = normalization.target_stddev;
-  require(classes() == 0 && mean.size() == target_size() && stddev.size() == target_size() &&
-              std::ranges::all_of(stddev, [](float s) { return s > 0; }),
-          ErrorKind::argument,
-          "Dataset::with_scaled_targets: \"{}\" has {} classes and {} targets a sample; float targets, "
-          "and one mean and one positive standard deviation for each are required",
-          name(), classes(), target_size());
+  require(
+      classes() == 0 && mean.size() == target_size() && stddev.size() == target_size() &&
+          std::ranges::all_of(stddev, [](float s) { return s > 0; }),
+      ErrorKind::argument,
+      "Dataset::with_scaled_targets: \"{}\" has {} classes and {} targets a sample; float targets, "
+      "and one mean and one positive standard deviation for each are required",
+      name(), classes(), target_size());
   if (!storage_) return *this;
   // Of all samples in storage, so that places stay.
   using Kept = std::pair<std::shared_ptr<const Storage>, Targets>;

@@ -151,8 +151,8 @@ Splits load_cifar_python(const fs::path& directory, const LoadOptions& options) 
 
 /// Any version; nothing where the directory has none.
 std::optional<Splits> load_any_cifar(const fs::path& directory, const LoadOptions& options) {
-  for (const char* folder : {".", "cifar-10-batches-bin", "cifar-100-binary",
-                             "cifar-10-batches-py", "cifar-100-python"}) {
+  for (const char* folder : {".", "cifar-10-batches-bin", "cifar-100-binary", "cifar-10-batches-py",
+                             "cifar-100-python"}) {
     const fs::path place = folder == std::string_view(".") ? directory : directory / folder;
     if (present(place)) require_readable(place);
     Splits splits;

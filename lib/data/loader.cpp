@@ -49,11 +49,11 @@ void rotate(const Planes& image, double degrees, Rng& rng) {
                  column = static_cast<std::int64_t>(std::floor(from_c));
       const double below = from_r - std::floor(from_r), beside = from_c - std::floor(from_c);
       for (std::int64_t plane = 0; plane < image.count; ++plane)
-        image.values[image.at(plane, r, c)] = static_cast<float>(
-            (1 - below) * ((1 - beside) * value(plane, row, column) +
-                           beside * value(plane, row, column + 1)) +
-            below * ((1 - beside) * value(plane, row + 1, column) +
-                     beside * value(plane, row + 1, column + 1)));
+        image.values[image.at(plane, r, c)] =
+            static_cast<float>((1 - below) * ((1 - beside) * value(plane, row, column) +
+                                              beside * value(plane, row, column + 1)) +
+                               below * ((1 - beside) * value(plane, row + 1, column) +
+                                        beside * value(plane, row + 1, column + 1)));
     }
   }
 }
@@ -75,8 +75,8 @@ void jitter_colors(const Planes& image, double most, Rng& rng) {
   }
 }
 
-/// A rectangle with sides of a ratio from .3 to 3.3. One that does not fit is drawn again, ten times
-/// at most.
+/// A rectangle with sides of a ratio from .3 to 3.3. One that does not fit is drawn again, ten
+/// times at most.
 void erase(const Planes& image, Rng& rng) {
   constexpr double least = 0.02, most = 0.33, ratio = 3.3;
   constexpr int tries = 10;

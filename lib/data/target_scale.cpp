@@ -26,11 +26,12 @@ void scale_targets(Splits& splits, const std::string& from) {
     const double stddev = samples > 0 ? std::sqrt(squares / samples) : 0;
     to.target_mean.push_back(static_cast<float>(mean));
     to.target_stddev.push_back(stddev > 0 ? static_cast<float>(stddev) : 1.0F);
-    require(std::isfinite(to.target_mean.back()) && std::isnormal(to.target_stddev.back()),
-            ErrorKind::data,
-            "data: {}: targets have the mean {} and the standard deviation {}; 32-bit floats cannot "
-            "scale them, divide the targets",
-            printable(from), mean, stddev);
+    require(
+        std::isfinite(to.target_mean.back()) && std::isnormal(to.target_stddev.back()),
+        ErrorKind::data,
+        "data: {}: targets have the mean {} and the standard deviation {}; 32-bit floats cannot "
+        "scale them, divide the targets",
+        printable(from), mean, stddev);
   }
   splits.train = splits.train.with_scaled_targets(to);
   if (splits.test.size() > 0) splits.test = splits.test.with_scaled_targets(to);

@@ -39,10 +39,11 @@ namespace {
 void check_classes(const ModelSpec& spec, std::int64_t classes) {
   const LossSpec& loss = spec.loss;
   if (loss.is_plain()) return;
-  demand(loss.kind == Loss::cross_entropy,
-         "ModelSpec {}: label smoothing and weights of classes belong to cross_entropy, its loss is "
-         "{}",
-         spec.name, name(loss.kind));
+  demand(
+      loss.kind == Loss::cross_entropy,
+      "ModelSpec {}: label smoothing and weights of classes belong to cross_entropy, its loss is "
+      "{}",
+      spec.name, name(loss.kind));
   demand(loss.smoothing >= 0 && loss.smoothing < 1,
          "ModelSpec {}: label smoothing {}; a number from 0 to less than 1 is required", spec.name,
          loss.smoothing);

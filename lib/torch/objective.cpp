@@ -165,8 +165,7 @@ at::Tensor Objective::loss_of(const Outputs& found) const {
       break;
   }
   const bool is_plain = label_smoothing_ == 0 && class_weights_.empty();
-  if (is_plain || !at::GradMode::is_enabled())
-    return F::cross_entropy(found.values, found.targets);
+  if (is_plain || !at::GradMode::is_enabled()) return F::cross_entropy(found.values, found.targets);
   at::Tensor weights;
   if (!class_weights_.empty()) {
     require(std::cmp_equal(class_weights_.size(), found.values.size(1)), ErrorKind::argument,

@@ -115,7 +115,8 @@ class HostNetwork {
     const std::vector<float> weights(given.begin(), given.end());
     const cuda::Program program = cuda::build_program(
         spec_, static_cast<cuda::Index>(batch.count()), training, precision_,
-        {parameters_.data(), gradients_.data(), buffers_.data(), weights.data()}, [&](std::size_t size_bytes) {
+        {parameters_.data(), gradients_.data(), buffers_.data(), weights.data()},
+        [&](std::size_t size_bytes) {
           memory_bytes_ += size_bytes;
           memory.emplace_back(size_bytes);
           std::fill_n(memory.back().data(), size_bytes, std::byte{0xff});  // NaN, if it is used

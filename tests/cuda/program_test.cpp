@@ -41,16 +41,14 @@ TEST_CASE("a program computes what nn computes: layers of random sizes") {
 TEST_CASE("a program computes the losses that nn does, and shows the outputs to be measured") {
   using namespace fast::nn;
   const std::vector<LayerSpec> vector{Dense{6}, Gelu{}, Dense{2}}, steps{LayerNorm{}, Dense{3}};
-  const std::vector<ModelSpec> specs{{"mse", {4}, vector, {Loss::mse}},
-                                     {"huber", {4}, vector, {Loss::huber, 0.5}},
-                                     {"binary", {4}, vector, {Loss::binary_cross_entropy}},
-                                     {"steps", {5, 4}, steps},
-                                     {"smooth", {5, 4}, steps, {Loss::cross_entropy, 1, 0.2}},
-                                     {"weighted",
-                                      {5, 4},
-                                      steps,
-                                      {Loss::cross_entropy, 1, 0.1, {0.5, 2, 0}}},
-                                     {"numbers of steps", {5, 4}, steps, {Loss::mse}}};
+  const std::vector<ModelSpec> specs{
+      {"mse", {4}, vector, {Loss::mse}},
+      {"huber", {4}, vector, {Loss::huber, 0.5}},
+      {"binary", {4}, vector, {Loss::binary_cross_entropy}},
+      {"steps", {5, 4}, steps},
+      {"smooth", {5, 4}, steps, {Loss::cross_entropy, 1, 0.2}},
+      {"weighted", {5, 4}, steps, {Loss::cross_entropy, 1, 0.1, {0.5, 2, 0}}},
+      {"numbers of steps", {5, 4}, steps, {Loss::mse}}};
   for (const ModelSpec& spec : specs) {
     INFO(spec.name);
     const Shape output = shapes(spec).back();

@@ -95,11 +95,10 @@ TEST_CASE("colors differ by one contrast, saturation and brightness an image") {
     const auto gray = [](const std::vector<float>& of, std::size_t i) {
       return (double{of[i]} + double{of[i + 3]} + double{of[i + 6]}) / 3;
     };
-    const double contrast =
-        (gray(image, 0) - gray(image, 1)) / (gray(old, 0) - gray(old, 1));
+    const double contrast = (gray(image, 0) - gray(image, 1)) / (gray(old, 0) - gray(old, 1));
     const double brightness = gray(image, 0) - contrast * gray(old, 0);
-    const double saturation = (double{image[0]} - gray(image, 0)) /
-                              (contrast * (double{old[0]} - gray(old, 0)));
+    const double saturation =
+        (double{image[0]} - gray(image, 0)) / (contrast * (double{old[0]} - gray(old, 0)));
     for (const double factor : {contrast, saturation})
       CHECK((factor > 0.6 - 1e-4 && factor < 1.4 + 1e-4));
     CHECK(std::fabs(brightness) <= 0.4 + 1e-4);

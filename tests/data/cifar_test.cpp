@@ -122,10 +122,14 @@ std::string pickle_of(std::size_t images, std::size_t first, const std::string& 
     numbers += std::string("K") + static_cast<char>(first + i);
   }
   using namespace std::string_literals;
-  return "\x80\x02}q\x01(U\x04" "data" + "cnumpy.core.multiarray\n_reconstruct\nq\x02"
-         "cnumpy\nndarray\nq\x03K\x00\x85U\x01" "b\x87Rq\x04(K\x01M"s +
+  return "\x80\x02}q\x01(U\x04"
+         "data" +
+         "cnumpy.core.multiarray\n_reconstruct\nq\x02"
+         "cnumpy\nndarray\nq\x03K\x00\x85U\x01"
+         "b\x87Rq\x04(K\x01M"s +
          static_cast<char>(images & 0xff) + static_cast<char>(images >> 8) +
-         "M\x00\x0c\x86" "cnumpy\ndtype\nq\x05U\x02u1K\x00K\x01\x87Rq\x06(K\x03U\x01|NNNJ\xff\xff"
+         "M\x00\x0c\x86"
+         "cnumpy\ndtype\nq\x05U\x02u1K\x00K\x01\x87Rq\x06(K\x03U\x01|NNNJ\xff\xff"
          "\xff\xffJ\xff\xff\xff\xffK\x00tb\x89T"s +
          word(pixels.size()) + pixels + "tbU"s + static_cast<char>(labels.size()) + labels +
          "]q\x07(" + numbers + "eu.";
@@ -163,7 +167,10 @@ TEST_CASE("the Python version of CIFAR-100 is read by its fine labels") {
   const TemporaryDirectory directory;
   for (const char* part : {"train", "test"})
     write_text(directory / part, pickle_of(4, 90, "fine_labels"));
-  write_text(directory / "meta", "\x80\x02}(U\x10" "fine_label_names](U\x01" "aeu.");
+  write_text(directory / "meta",
+             "\x80\x02}(U\x10"
+             "fine_label_names](U\x01"
+             "aeu.");
   const data::Splits splits = data::load(directory.path());
   CHECK(splits.train.classes() == 100);
   CHECK(splits.train.labels()[3] == 93);

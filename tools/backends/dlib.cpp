@@ -88,8 +88,9 @@ std::unique_ptr<Backend> make_dlib(const nn::ModelSpec& spec, std::uint64_t seed
       "--backend dlib: model {} has the loss {} or a label for each step, dlib learns one class "
       "label a sample; choose the backend nn",
       spec.name, nn::name(spec.loss.kind));
-  require(spec.loss.is_plain(), ErrorKind::argument,
-          "--backend dlib: it has no label smoothing and no weights of classes; choose nn or torch");
+  require(
+      spec.loss.is_plain(), ErrorKind::argument,
+      "--backend dlib: it has no label smoothing and no weights of classes; choose nn or torch");
   if (spec.name == "lenet5" && spec.input == nn::lenet5().input)
     return classifier<LeNet>(spec, seed, options.optimizer);
   const auto classes = std::get<nn::Dense>(spec.layers.back()).units;

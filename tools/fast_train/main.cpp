@@ -150,7 +150,8 @@ nn::ModelSpec fit(const Group& ranks, const Options& o, data::Splits& data) {
     spec = fast_train::model_for(o, data.train);
     fast_train::check_targets(data, spec.loss.kind, fast_train::shown_data(o));
     fast_train::check_capacity(o, spec, workers);
-    if (nn::tokens_of(spec) > 0) data.normalization = data::as_tokens(data.normalization, data.train);
+    if (nn::tokens_of(spec) > 0)
+      data.normalization = data::as_tokens(data.normalization, data.train);
   });
   const std::string warning = fast_train::warning_of_targets(data.train, spec.loss.kind);
   if (!warning.empty() && ranks.rank() == 0) fast::say("warning: {}\n", warning);
@@ -162,11 +163,12 @@ std::string agreement(const data::Splits& data) {
   const data::Dataset& train = data.train;
   return fmt::format(
       "data: {} samples [{}] to train in {} shards, {} to test, {} classes, targets [{}]\n"
-      "data: mean {:a}, standard deviation {:a}, origins {:a}\n",
+      "data: mean {:a}, standard deviation {:a}, origins {:a}, targets' {:a} and {:a}\n",
       train.size(), fmt::join(train.sample_shape(), "x"), train.shards().size(), data.test.size(),
       train.classes(), fmt::join(train.target_shape(), "x"),
       fmt::join(data.normalization.mean, " "), fmt::join(data.normalization.stddev, " "),
-      fmt::join(data.normalization.origins, " "));
+      fmt::join(data.normalization.origins, " "), fmt::join(data.normalization.target_mean, " "),
+      fmt::join(data.normalization.target_stddev, " "));
 }
 
 /// --topology auto, after the choice by hosts.

@@ -127,8 +127,9 @@ class Dataset {
   /// copied. Throws Error(argument) when an index does not ascend or is not there.
   Dataset select(const std::vector<std::size_t>& indices) const;
 
-  /// The same samples, with targets of the normalization's scale. Throws Error(argument) for labels,
-  /// and when there is not one mean and one positive standard deviation a target of a sample.
+  /// The same samples, with targets of the normalization's scale. Throws Error(argument) for
+  /// labels, and when there is not one mean and one positive standard deviation a target of a
+  /// sample.
   Dataset with_scaled_targets(const Normalization& normalization) const;
 
   /// Writes the samples of `indices`, normalized, one after the other; `out` holds indices.size() ×

@@ -36,7 +36,7 @@ struct LoadOptions {
   std::vector<std::string> categories = {};    ///< columns of a CSV file that are categories
   std::string test_data = {};                  ///< the test part, in files of the same form
   std::optional<double> test_share = {};       ///< of samples that come in one piece; empty: 0.2
-  bool scale_targets = false;    ///< float targets, in training; see Normalization
+  bool scale_targets = false;                  ///< float targets, in training; see Normalization
   bool stratify = false;         ///< that share of each class, of samples with one label each
   std::uint64_t split_seed = 1;  ///< which samples are the test part
   std::string train_split = {}, test_split = {};  ///< folders or shards; empty: see load()

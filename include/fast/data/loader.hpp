@@ -23,10 +23,11 @@ namespace fast::data {
 struct Augmentation {
   int padding =
       4;  ///< zeros (the mean color) on each side, of which a crop of the old size is taken
-  bool flip = true;  ///< left to right, every other image
+  bool flip = true;     ///< left to right, every other image
   double rotation = 0;  ///< degrees: turned by an angle from -rotation to rotation, bilinearly
   /// Of a pixel v and the mean g of its channels: c·(g + s·(v - g)) + b, with c and s from 1 -
-  /// jitter to 1 + jitter and b from -jitter to jitter, in standard deviations of the normalization.
+  /// jitter to 1 + jitter and b from -jitter to jitter, in standard deviations of the
+  /// normalization.
   double jitter = 0;
   /// The probability that a rectangle of .02 to .33 of the image becomes 0 (Zhong et al. 2020,
   /// arXiv 1708.04896).
@@ -34,8 +35,8 @@ struct Augmentation {
 };
 
 /// Changes a normalized image of `shape` C×H×W in place, as drawn from `rng`. Throws
-/// Error(argument) on another shape, a negative padding or rotation, a jitter below 0 or above 1, and
-/// an erasing that is no probability.
+/// Error(argument) on another shape, a negative padding or rotation, a jitter below 0 or above 1,
+/// and an erasing that is no probability.
 void augment(std::span<float> image, const std::vector<std::int64_t>& shape,
              const Augmentation& augmentation, Rng& rng);
 

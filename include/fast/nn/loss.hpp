@@ -33,8 +33,8 @@ std::optional<Loss> loss_by_name(std::string_view name) noexcept;
 struct LossSpec {
   Loss kind = Loss::cross_entropy;
   double delta = 1;  ///< of huber; positive
-  /// Label smoothing of cross_entropy, in [0, 1): this share of the target is spread evenly over all
-  /// classes (Szegedy et al. 2016).
+  /// Label smoothing of cross_entropy, in [0, 1): this share of the target is spread evenly over
+  /// all classes (Szegedy et al. 2016).
   double smoothing = 0;
   /// Of cross_entropy, one a class: the loss of a class is multiplied by it, as PyTorch does. The
   /// mean is over samples, while PyTorch divides by the sum of their weights. Empty: all 1.

@@ -50,7 +50,7 @@ struct ModuleOptions {
   int threads = 1;     ///< at::set_num_threads, of the whole process; 0: leave it
   ReplicaOptions replica;
   Loss loss = Loss::cross_entropy;
-  double huber_delta = 1;      ///< positive
+  double huber_delta = 1;  ///< positive
   /// Of cross_entropy in training, see nn::LossSpec: [0, 1), and one a class or none.
   double label_smoothing = 0;
   std::vector<double> class_weights = {};

@@ -27,7 +27,8 @@ namespace fast::train {
 /// | fast.target | price | what is predicted, by its name; missing where it has none |
 /// | fast.mean, fast.stddev | 0.286 | of each channel, or of all; separated by commas |
 /// | fast.origins | 1.7e9,0 | data::Normalization::origins; missing where nothing is subtracted |
-/// | fast.target_mean, fast.target_stddev | 200.5 | of each target, if training scaled them: an output z stands for z·stddev + mean |
+/// | fast.target_mean, fast.target_stddev | 200.5 | of each target, if training scaled them: an
+/// output z stands for z·stddev + mean |
 struct ModelMetadata {
   std::string model;
   std::string data;

@@ -148,11 +148,10 @@ const NpyType& npy_type(std::string_view descr, const std::string& name) {
   for (const NpyType& type : npy_types) {
     if (!descr.empty() && type.name == descr.substr(1)) return type;
   }
-  fail(
-      ErrorKind::data,
-      "numpy: {}: elements of type \"{}\"; bool, integers, float16, 32 and 64 and texts are read, "
-      "convert with astype",
-      name, printable(descr));
+  fail(ErrorKind::data,
+       "numpy: {}: elements of type \"{}\"; bool, integers, float16, 32 and 64 and texts are read, "
+       "convert with astype",
+       name, printable(descr));
 }
 
 /// Appends a code point, or U+FFFD for a number that is none.
@@ -220,8 +219,7 @@ NpyArray parse_npy(std::string_view bytes, std::string_view from) {
   require(bytes.size() / each == count && bytes.size() % each == 0, ErrorKind::data,
           "numpy: {}: {} bytes of values, shape ({}) of {} needs {}; the file is truncated or "
           "damaged, copy the file again",
-          name, bytes.size(), fmt::join(array.shape, ", "), printable(descr),
-          count * each);
+          name, bytes.size(), fmt::join(array.shape, ", "), printable(descr), count * each);
   const bool is_swapped = descr[0] == '>', is_turned = header.truth_of("fortran_order");
   for (std::size_t i = 0; text && i < count; ++i)
     array.texts.push_back(npy_text(bytes.substr(i * each, each), descr[1] == 'U', is_swapped));

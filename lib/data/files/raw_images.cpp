@@ -277,14 +277,13 @@ Dataset read_cifar_python(const std::vector<std::filesystem::path>& files, int c
 }
 
 std::vector<std::string> cifar_class_names(const std::filesystem::path& directory, int classes) {
-  for (const char* name :
-       {"batches.meta.txt", "fine_label_names.txt", "batches.meta", "meta"}) {
+  for (const char* name : {"batches.meta.txt", "fine_label_names.txt", "batches.meta", "meta"}) {
     const std::filesystem::path file = directory / name;
     std::error_code error;
     if (!std::filesystem::is_regular_file(file, error)) continue;
     const std::string text = read_text(file, "read_cifar");
-    const auto names = file.extension() == ".txt" ? names_in_lines(text)
-                                                  : names_in_pickle(text, file.string());
+    const auto names =
+        file.extension() == ".txt" ? names_in_lines(text) : names_in_pickle(text, file.string());
     if (std::cmp_equal(names.size(), classes)) return names;
   }
   return {};

@@ -18,8 +18,8 @@ Dataset first_of(const Dataset& samples, std::size_t limit);
 /// What a model learns of these samples, in the order of `indices`.
 Targets chosen_targets(const Dataset& samples, const std::vector<std::size_t>& indices);
 
-/// Samples in the order of `indices`, in memory of their own. Those that are streamed ascend, and are
-/// read later.
+/// Samples in the order of `indices`, in memory of their own. Those that are streamed ascend, and
+/// are read later.
 Dataset chosen_of(const Dataset& samples, const std::vector<std::size_t>& indices);
 
 /// A share `options.test_share` of the samples, chosen at random by `options.split_seed`, is the

@@ -218,7 +218,8 @@ struct Network::Impl {
     for (const nn::ParameterSpec& b : nn::buffers(spec))
       initial.resize(b.offset + b.count, static_cast<float>(b.initial));
     copy(buffers.data(), initial.data(), buffers.size_bytes(), stream);
-    const std::vector<float> weights(spec.loss.class_weights.begin(), spec.loss.class_weights.end());
+    const std::vector<float> weights(spec.loss.class_weights.begin(),
+                                     spec.loss.class_weights.end());
     copy(class_weights.data(), weights.data(), class_weights.size_bytes(), stream);
     stream.synchronize(Deadline(longest_wait));
   }
@@ -230,13 +231,13 @@ struct Network::Impl {
                PinnedBuffer(count * sizeof(float)),
                PinnedBuffer((labeled() ? count : 1) * sizeof(std::int32_t)),
                {}};
-    made.program = build_program(
-        spec, samples, training, options.precision,
-        {parameters.as<float>().data(), gradients.as<float>().data(), buffers.as<float>().data(),
-         class_weights.as<float>().data()},
-        [&](std::size_t size_bytes) {
-          return made.memory.emplace_back(size_bytes, stream.device()).data();
-        });
+    made.program =
+        build_program(spec, samples, training, options.precision,
+                      {parameters.as<float>().data(), gradients.as<float>().data(),
+                       buffers.as<float>().data(), class_weights.as<float>().data()},
+                      [&](std::size_t size_bytes) {
+                        return made.memory.emplace_back(size_bytes, stream.device()).data();
+                      });
     executor.prepare(made.program.works);
     return made;
   }

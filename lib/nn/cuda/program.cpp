@@ -131,7 +131,8 @@ Program Builder<V>::build(const nn::ModelSpec& spec) {
   const Values<V> grads = training_ ? values(outputs) : nullptr;
   if (labeled)
     add(SoftmaxLoss<V>{chain.y.get(), labels.get(), grads.get(), losses.get(), hits.get(), learned,
-                       out.back(), training_ ? shape_of(spec.loss, model_, out.back()) : ClassShape()});
+                       out.back(),
+                       training_ ? shape_of(spec.loss, model_, out.back()) : ClassShape()});
   else
     add(TargetLoss<V>{chain.y.get(), targets.get(), grads.get(), losses.get(), learned,
                       spec.loss.kind, static_cast<float>(spec.loss.delta)});
