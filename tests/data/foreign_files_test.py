@@ -10,6 +10,7 @@ import io
 import json
 import os
 import pathlib
+import pickle
 import random
 import re
 import struct
@@ -178,6 +179,10 @@ def arrays(draw, folder):
     shape = draw.choice([(3,), (4, 5), (3, 6, 7), (6, 7, 1), (6, 7, 3), (6, 7, 4)])
     x = (random_numbers.random((40, *shape)) * (1.5 if dtype.kind == "b" else 90)).astype(dtype)
     y = np.arange(40).astype(draw.choice(["i8", ">i4", "u1", "u8", "<f8"]))
+    texts = draw.choice([None, None, "U", ">U9", "S", "U4"])
+    if texts:  # 40 names, whose order is that of their bytes
+        begin = "n" if texts == "S" else draw.choice(["n", "\u00e9", "\u4e2d", "\U0001f408"])
+        y = np.array([f"{begin}{i:02}" for i in range(40)]).astype(texts)
     names = draw.choice([("x", "y"), ("X_train", "Y_train"), ("x_train", "y_train"), ("X", "Y")])
     file = folder / draw.choice(["a.npz", "a[1].npz", "exp{a}.npz", "A.NPZ"])
     order = draw.choice("CF")
@@ -192,6 +197,29 @@ def arrays(draw, folder):
         assert f"{shape[2]} channel" in info(file)
     assert sorted(labels) == list(range(40))
     assert np.array_equal(values, expected[labels]), f"{dtype} {shape} order {order} {file.name}"
+
+
+def pickles(draw, folder):
+    """The Python version of CIFAR-10, saved by Python 3."""
+    random_numbers = np.random.default_rng(draw.randrange(2**32))
+    protocol, as_bytes = draw.choice([3, 4, 5]), draw.random() < 0.5
+    x = random_numbers.integers(0, 256, (12, 3072), np.uint8)
+    y = [draw.randrange(10) for _ in range(12)]
+
+    def key(name):
+        return name.encode() if as_bytes else name
+
+    for part, (name, rows) in enumerate([(f"data_batch_{i}", slice(2 * i - 2, 2 * i)) for i in range(1, 6)] + [("test_batch", slice(10, 12))]):
+        content = {key("batch_label"): f"batch {part}", key("labels"): y[rows], key("data"): x[rows], key("filenames"): ["a.png", "b.png"]}
+        with open(folder / name, "wb") as stream:
+            pickle.dump(content, stream, protocol)
+    names = [f"kind {i}" for i in range(10)]
+    with open(folder / "batches.meta", "wb") as stream:
+        pickle.dump({key("label_names"): [key(name) for name in names], key("num_vis"): 3072}, stream, protocol)
+    values, labels = converted(folder, folder / "out")
+    order = [10, 11, *range(10)]  # the test part is first by name
+    assert np.array_equal(values, x[order].reshape(12, 3, 32, 32)), f"protocol {protocol}"
+    assert list(labels) == [y[i] for i in order]
 
 
 # tables --------------------------------------------------------------------------------------
@@ -314,7 +342,7 @@ def main():
     print("seed", SEED)
     draw = random.Random(SEED)
     began, rounds = time.monotonic(), 0
-    kinds = [pictures, arrays, tables, archives] + ([frames] if pd else [])
+    kinds = [pictures, arrays, pickles, tables, archives] + ([frames] if pd else [])
     while rounds < len(kinds) or time.monotonic() - began < SECONDS:
         kind = kinds[rounds % len(kinds)]
         with tempfile.TemporaryDirectory() as folder:

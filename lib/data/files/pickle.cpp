@@ -98,6 +98,11 @@ class Pickle::Reader {
     last(from);
     made(Kind::object);
   }
+  void call() {
+    const Value* arguments = pop();
+    pop();
+    made(Kind::object).items = {arguments};
+  }
   void build() {
     const Value* state = pop();
     top(Kind::object).items = {state};
@@ -145,6 +150,7 @@ class Pickle::Reader {
         break;
       case '\x8d':
       case '\x8e':
+      case '\x96':
         text(8);
         break;
       case ']':
@@ -178,9 +184,11 @@ class Pickle::Reader {
         object(0);
         break;
       case '\x93':
+        object(2);
+        break;
       case 'R':
       case '\x81':
-        object(2);
+        call();
         break;
       default:
         return false;

@@ -20,8 +20,8 @@ class Pickle {
     Kind kind = Kind::none;
     std::int64_t number = 0;
     std::string_view text{};  ///< of texts and bytes
-    /// Of lists and tuples. A dictionary has keys and values in turn. An object has the state that
-    /// it was to be built with, if it has one.
+    /// Of lists and tuples. A dictionary has keys and values in turn. An object has one list: the
+    /// state that it was to be built with, or else the arguments that it was to be made of.
     std::vector<const Value*> items{};
   };
 

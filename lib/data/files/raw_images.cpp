@@ -212,12 +212,13 @@ const Pickle::Value& entry(const Pickle& pickle, const std::filesystem::path& pa
        path.string(), *keys.begin());
 }
 
-/// The bytes of a NumPy array, by the state that it was saved with: version, shape, type, order,
-/// bytes.
+/// The bytes of a NumPy array, by the state that it was saved with (version, shape, type, order,
+/// bytes), or by its arguments in protocol 5 (bytes, type, shape, order).
 std::string_view array_bytes(const Pickle::Value& array) {
   if (array.kind != Pickle::Kind::object || array.items.size() != 1) return {};
-  const Pickle::Value& state = *array.items[0];
-  return state.items.size() == 5 ? state.items[4]->text : std::string_view();
+  const std::vector<const Pickle::Value*>& of = array.items[0]->items;
+  if (of.size() == 5) return of[4]->text;
+  return of.size() == 4 ? of[0]->text : std::string_view();
 }
 
 void read_python_records(const std::filesystem::path& path, std::size_t limit, int classes,
