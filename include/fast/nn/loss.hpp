@@ -63,9 +63,9 @@ LossResult softmax_cross_entropy(std::span<const T> logits, std::span<const std:
 /// measures. mse, huber and binary_cross_entropy compare each output with a target; the last one
 /// also takes a label, 0 or 1. The loss of a sample is the mean of these values, as in PyTorch.
 /// Cross-entropy takes as many rows of logits as there are labels. The loss of a sample is then the
-/// mean over its labels. With smoothing s, weights w and C classes, that of a label y is
-/// -Σ q_c log softmax_c with q_c = s·w_c/C, to which (1-s)·w_y is added for c = y. `gradient` is as
-/// above. The batch must fit; Network checks that.
+/// mean over its labels. A label y of C classes has the loss -Σ q_c log softmax_c. For smoothing s
+/// and weights w, q_c is s·w_c/C, and (1-s)·w_y more for c = y. `gradient` is as above. The batch
+/// must fit; Network checks that.
 template <class T>
 LossResult loss_of(const LossSpec& spec, std::span<const T> outputs, const Batch& batch,
                    std::span<T> gradient = {});
