@@ -26,8 +26,8 @@ struct Augmentation {
   bool flip = true;     ///< left to right, every other image
   double rotation = 0;  ///< degrees: turned by an angle from -rotation to rotation, bilinearly
   /// A pixel v whose channels have the mean g becomes c·(g + s·(v - g)) + b. An image has one c and
-  /// one s from 1 - jitter to 1 + jitter, and one b from -jitter to jitter, in standard deviations of
-  /// the normalization.
+  /// one s from 1 - jitter to 1 + jitter, and one b from -jitter to jitter, in standard deviations
+  /// of the normalization.
   double jitter = 0;
   /// The probability that a rectangle of .02 to .33 of the image becomes 0 (Zhong et al. 2020,
   /// arXiv 1708.04896).
