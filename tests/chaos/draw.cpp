@@ -211,7 +211,6 @@ std::string why_refused(const Plan& plan, const fast::WorkerOptions& options,
     fast::worker::check_options(options, rule);
     fast::fitting_weights(schedule, rule, options.weights, false, options.staleness);
     if (plan.rotating) fast::check_for_rotation(options);
-    if (plan.devices && plan.codec != "identity") return "runs on devices draw no codec";
     return plan.devices ? fast::why_not_on_device(options) : "";
   } catch (const fast::Error& error) {
     return error.what();
