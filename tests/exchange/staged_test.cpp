@@ -36,8 +36,8 @@ class PlainWork final : public DeviceWork {
     if (is_beside_) ++(has_begun ? copies_of_begun_threads : copies_of_others);
   }
   std::shared_ptr<void> pin(std::span<const std::byte>) override { return nullptr; }
-  std::function<void()> mark() override {
-    return [] {};
+  std::function<void(const Deadline&)> make_mark() override {
+    return [](const Deadline&) {};
   }
   std::shared_ptr<DeviceWork> beside() override { return std::make_shared<PlainWork>(true); }
   void begin_thread() override { has_begun = true; }
@@ -234,6 +234,65 @@ TEST_CASE("what was fetched in a round that is given up does not count for the n
 
 namespace {
 
+/// A kernel on it hangs from some time on. Its waits are counted, not waited.
+class HangingWork final : public DeviceWork {
+ public:
+  explicit HangingWork(double& waited_s) : DeviceWork(Seconds(60)), waited_s_(waited_s) {}
+  std::shared_ptr<std::byte> make_memory(std::size_t size_bytes) override {
+    return PlainWork().make_memory(size_bytes);
+  }
+  std::shared_ptr<std::byte> allocate_on_host(std::size_t size_bytes) override {
+    return make_memory(size_bytes);
+  }
+  void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
+    std::memcpy(to, from, size_bytes);
+  }
+  std::shared_ptr<void> pin(std::span<const std::byte>) override { return nullptr; }
+  std::function<void(const Deadline&)> make_mark() override {
+    return [this](const Deadline& deadline) {
+      if (!hangs) return;
+      waited_s_ += deadline.limit_s();
+      fail(ErrorKind::deadline, "a kernel hangs");
+    };
+  }
+  std::shared_ptr<DeviceWork> beside() override { return std::make_shared<PlainWork>(); }
+  std::atomic<bool> hangs = false;
+
+ private:
+  double& waited_s_;
+};
+
+}  // namespace
+
+TEST_CASE("a kernel that hangs costs one deadline, however many tasks wait for it") {
+  double waited_s = 0;
+  const auto work = std::make_shared<HangingWork>(waited_s);
+  {
+    std::vector<std::int64_t> published, completed;
+    const auto exchange =
+        staged_exchange(std::make_unique<OvertakingExchange>(published, completed),
+                        {.shape = staged_shape, .work = work, .exact = true});
+    exchange->acquire();
+    exchange->publish(1);
+    exchange->flush();
+    work->hangs = true;
+    for (std::int64_t round = 1; round < 5; ++round) {
+      exchange->complete(round + 1);
+      exchange->publish(round + 1);
+    }
+  }
+  CHECK(waited_s > 60);
+  CHECK(waited_s < 62);  // eight tasks and the memory's end
+  CHECK_THROWS_WITH(work->settle(), "a kernel hangs");
+  work->hangs = false;
+  work->settle();
+  work->hangs = true;
+  CHECK_THROWS_WITH(work->settle(), "a kernel hangs");
+  CHECK(waited_s > 120);  // it had worked again
+}
+
+namespace {
+
 /// Worker 1 publishes whenever something was copied to the host.
 class FastPeer final : public Peers {
  public:
@@ -270,8 +329,8 @@ class SlowToHost final : public DeviceWork {
     if (to == room_.data()) ++sequence_;
   }
   std::shared_ptr<void> pin(std::span<const std::byte>) override { return nullptr; }
-  std::function<void()> mark() override {
-    return [] {};
+  std::function<void(const Deadline&)> make_mark() override {
+    return [](const Deadline&) {};
   }
   std::shared_ptr<DeviceWork> beside() override {
     return std::make_shared<SlowToHost>(room_, sequence_, lacks_memory_);

@@ -197,8 +197,9 @@ class HostDeviceWork final : public DeviceWork {
     pinned.push_back(memory.data());
     return nullptr;
   }
-  std::function<void()> mark() override {
-    return [device = device_, mark = device_->mark(queue_)] { device->wait(mark); };
+  std::function<void(const Deadline&)> make_mark() override {
+    return
+        [device = device_, mark = device_->mark(queue_)](const Deadline&) { device->wait(mark); };
   }
   std::shared_ptr<DeviceWork> beside() override {
     return std::make_shared<HostDeviceWork>(device_);

@@ -234,12 +234,12 @@ std::shared_ptr<void> pinned_together(std::span<const std::byte> memory) {
 class StreamWork final : public DeviceWork, public std::enable_shared_from_this<StreamWork> {
  public:
   StreamWork(const Stream& stream, Seconds deadline)
-      : stream_(stream), deadline_(deadline), marks_(StreamMarks::make(stream_)) {}
+      : DeviceWork(deadline), stream_(stream), marks_(StreamMarks::make(stream_)) {}
   /// Uses a new stream.
   StreamWork(std::unique_ptr<Stream> own, Seconds deadline)
-      : own_(std::move(own)),
+      : DeviceWork(deadline),
+        own_(std::move(own)),
         stream_(*own_),
-        deadline_(deadline),
         marks_(StreamMarks::make(stream_)) {}
 
   std::shared_ptr<std::byte> make_memory(std::size_t size_bytes) override {
@@ -256,18 +256,18 @@ class StreamWork final : public DeviceWork, public std::enable_shared_from_this<
   std::shared_ptr<void> pin(std::span<const std::byte> memory) override {
     return pinned_together(memory);
   }
-  std::function<void()> mark() override {
+  std::function<void(const Deadline&)> make_mark() override {
     if (marks_) {
-      return [self = shared_from_this(), number = marks_->add()] {
-        self->marks_->await(number, Deadline(self->deadline_));
+      return [self = shared_from_this(), number = marks_->add()](const Deadline& deadline) {
+        self->marks_->await(number, deadline);
       };
     }
     const auto mark = std::make_shared<Event>(stream_.device());
     mark->record(stream_);
-    return [mark, deadline = deadline_] { mark->synchronize(Deadline(deadline)); };
+    return [mark](const Deadline& deadline) { mark->synchronize(deadline); };
   }
   std::shared_ptr<DeviceWork> beside() override {
-    return std::make_shared<StreamWork>(std::make_unique<Stream>(stream_.device()), deadline_);
+    return std::make_shared<StreamWork>(std::make_unique<Stream>(stream_.device()), deadline());
   }
   /// In the default mode, a query or an allocation of this thread would end a capture of another
   /// one, which PyTorch makes in mode "global".
@@ -279,7 +279,6 @@ class StreamWork final : public DeviceWork, public std::enable_shared_from_this<
  private:
   std::unique_ptr<Stream> own_;
   const Stream& stream_;
-  Seconds deadline_;
   std::unique_ptr<StreamMarks> marks_;  ///< null: events mark
 };
 

@@ -24,6 +24,7 @@ using exchange::ImageLayout;
 using exchange::StampedReads;
 
 constexpr int most_passes = 3;         ///< over payloads that change while they are copied
+constexpr Seconds short_wait{0.1};     ///< of a device whose work has hung before
 constexpr std::int64_t no_round = -1;  ///< of publications that are no neighbor's message
 
 const std::byte* bytes_of(const std::uint64_t& value) {
@@ -368,6 +369,18 @@ class StagedExchange final : public Exchange {
 };
 
 }  // namespace
+
+std::function<void()> DeviceWork::mark() {
+  return [wait = make_mark(), limit = deadline_, hangs = hangs_] {
+    try {
+      wait(Deadline(*hangs ? std::min(limit, short_wait) : limit));
+      *hangs = false;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::deadline) *hangs = true;
+      throw;
+    }
+  };
+}
 
 std::shared_ptr<void> DeviceWork::hold(std::shared_ptr<void> memory, std::size_t size_bytes) {
   *held_ += size_bytes;

@@ -1,6 +1,7 @@
 // Exchanges of payloads that lie in a device's memory, through the host's slots.
 #pragma once
 
+#include <fast/core/deadline.hpp>
 #include <fast/exchange/exchange.hpp>
 
 #include <atomic>
@@ -23,6 +24,8 @@ struct HostMessage;
 /// What an exchange needs from a device: memory and an ordered queue of work.
 class DeviceWork {
  public:
+  /// `deadline`: of a wait.
+  explicit DeviceWork(Seconds deadline = Seconds(300)) : deadline_(deadline) {}
   virtual ~DeviceWork() = default;
   /// Zeroed memory that both sides of copy() may be in.
   std::shared_ptr<std::byte> allocate(std::size_t size_bytes);
@@ -36,8 +39,9 @@ class DeviceWork {
   /// released. The memory must live longer.
   virtual std::shared_ptr<void> pin(std::span<const std::byte> memory) = 0;
   /// Marks what this queue has so far. The result blocks until that is done, on any thread. Throws
-  /// if a work has failed.
-  virtual std::function<void()> mark() = 0;
+  /// if a work has failed, and Error(deadline). Then the next waits are short until one succeeds: a
+  /// work that hangs costs one deadline, however many wait for it.
+  std::function<void()> mark();
   /// Blocks until all work of this queue is done.
   void settle() { mark()(); }
   /// Zeroed host memory that copy() takes at full speed, and without a wait.
@@ -50,8 +54,13 @@ class DeviceWork {
 
  protected:
   virtual std::shared_ptr<std::byte> make_memory(std::size_t size_bytes) = 0;
+  /// As mark(), by that deadline.
+  virtual std::function<void(const Deadline&)> make_mark() = 0;
+  Seconds deadline() const { return deadline_; }
 
  private:
+  Seconds deadline_;
+  std::shared_ptr<std::atomic<bool>> hangs_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<std::atomic<std::size_t>> held_ = std::make_shared<std::atomic<std::size_t>>(0);
 };
 
