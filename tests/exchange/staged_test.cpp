@@ -232,6 +232,23 @@ TEST_CASE("what was fetched in a round that is given up does not count for the n
   CHECK(exchange->fetch(5).front().state == Arrival::State::present);
 }
 
+TEST_CASE("a worker hears that it was overtaken, though a fetch was dropped in between") {
+  std::vector<std::int64_t> published, completed;
+  const auto exchange = staged_exchange(
+      std::make_unique<OvertakingExchange>(published, completed),
+      {.shape = staged_shape, .work = std::make_shared<PlainWork>(), .exact = true});
+  exchange->fetch(0);
+  exchange->complete(1);
+  exchange->begin_fetch(1);
+  exchange->acquire();
+  exchange->publish(1);
+  CHECK(exchange->fetch(1).front().state == Arrival::State::torn);
+  exchange->acquire();
+  exchange->publish(1);
+  CHECK(exchange->fetch(1).front().state == Arrival::State::present);
+  CHECK(published == std::vector<std::int64_t>{-1, 1});
+}
+
 namespace {
 
 /// A kernel on it hangs from some time on. Its waits are counted, not waited.

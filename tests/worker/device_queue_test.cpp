@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <limits>
+#include <thread>
 
 #include "exchange/device/image.hpp"
 #include "support/catch.hpp"
@@ -228,6 +230,46 @@ TEST_CASE("what a round asks of a device") {
         C{.launches = 2, .copies = 1, .waits_beside = 3, .orders = 2});
   check({"awc, staged, staleness 1", awc1, staged},
         C{.launches = 1, .copies = 2, .host_bytes = 2 * model, .waits_beside = 4, .orders = 2});
+}
+
+TEST_CASE("a worker whose wait was ended finishes, though its neighbor is still in its step") {
+  struct Asked {};
+  for (const DeviceSetting& setting :
+       std::vector<DeviceSetting>{{"atc"}, {"atc", {}, "int8"}, {"gradient_tracking"}, {"d2"}}) {
+    INFO(text_of(setting));
+    std::atomic<bool> finished = false, in_time = false;
+    local::run(2, [&](const Group& group) {
+      const bool stops = group.rank() == 0;
+      const auto device = std::make_shared<HostAccelerator>(mapped);
+      QueuedModel model(group.rank(), device);
+      WorkerOptions options = device_options(setting, device, {});
+      options.deadline = Seconds(60);
+      Worker worker(group, stencil::ring(), model.views(), options);
+      for (int round = 0; round < 4; ++round) {
+        const bool is_last = round == 3;
+        worker.begin_round();
+        model.step(round, group.rank());
+        const Deadline deadline(Seconds(20));
+        while (is_last && !stops && !finished && !deadline.expired()) std::this_thread::yield();
+        if (is_last && !stops) in_time = finished.load();
+        const auto end = [&] { worker.end_round({.learning_rate = 0.1, .queue = model.queue()}); };
+        if (!is_last || !stops) {
+          end();
+          continue;
+        }
+        try {
+          const WaitCheck check([] { throw Asked(); });
+          end();
+          fail(ErrorKind::internal, "the wait was not ended");
+        } catch (const Asked&) {
+        }
+        worker.finish();
+        finished = true;
+      }
+      worker.await_finish();
+    });
+    CHECK(in_time);
+  }
 }
 
 TEST_CASE("a mean model is read from the devices while training goes on") {

@@ -1,6 +1,7 @@
 #include "exchange/device/staged.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <map>
@@ -209,6 +210,7 @@ class StagedExchange final : public Exchange {
   }
 
   ~StagedExchange() override {
+    drop_fetch();
     stop_.request_stop();
     executor_.reset();
     try {
@@ -220,6 +222,7 @@ class StagedExchange final : public Exchange {
   }
 
   MutablePayload acquire() override {
+    drop_fetch();
     executor_->run([this] { slot_ = host_->acquire(); });
     acquired_ = true;
     if (reads_) work_->copy(stamp(sequence_ + 1), bytes_of(no_stamp_), sizeof no_stamp_);
@@ -229,6 +232,7 @@ class StagedExchange final : public Exchange {
   }
 
   void publish(std::int64_t round, bool with_weights) override {
+    drop_fetch();
     read_.clear();  // of a round that was given up
     if (acquired_) {
       ++sequence_;
@@ -259,19 +263,22 @@ class StagedExchange final : public Exchange {
   std::uint64_t sequence() const override { return sequence_; }
 
   void begin_fetch(std::int64_t round) override {
+    drop_fetch();
     begun_ = std::make_shared<Fetch>();
     begun_->round = round;
-    begun_->number = executor_->submit([this, fetch = begun_] {
-      fetch->arrivals = exact_ ? host_->fetch(fetch->round) : pull(fetch->round);
-      if (is_overtaken_) give_up(fetch->arrivals);
-      if (exact_) transfers_.upload(fetch->arrivals);
-    });
+    begun_->number = executor_->submit([this, fetch = begun_] { make(*fetch); });
   }
 
   std::vector<Arrival> fetch(std::int64_t round) override {
     if (!begun_ || begun_->round != round) begin_fetch(round);
+    try {
+      executor_->wait(begun_->number);
+    } catch (...) {
+      drop_fetch();
+      throw;
+    }
     const auto fetch = std::exchange(begun_, nullptr);
-    executor_->wait(fetch->number);
+    if (fetch->is_given_up) executor_->submit([this] { is_overtaken_ = false; });
     if (exact_) read_ = fetch->arrivals;
     return std::move(fetch->arrivals);
   }
@@ -282,6 +289,7 @@ class StagedExchange final : public Exchange {
   }
 
   void complete(std::int64_t rounds) override {
+    drop_fetch();
     sent_ =
         executor_->submit([this, rounds, read = std::exchange(read_, {}), is_read = work_->mark()] {
           is_read();
@@ -296,7 +304,28 @@ class StagedExchange final : public Exchange {
     std::int64_t round = 0;
     std::uint64_t number = 0;  ///< of the executor's task
     std::vector<Arrival> arrivals;
+    std::atomic<bool> is_dropped = false;
+    bool is_given_up = false;  ///< see give_up()
   };
+
+  /// Nobody takes it up: its waits end, and its failure is nobody's.
+  void drop_fetch() {
+    if (begun_) std::exchange(begun_, nullptr)->is_dropped = true;
+  }
+  /// On the executor's thread.
+  void make(Fetch& fetch) try {
+    const auto require_wanted = [&] {
+      require(!fetch.is_dropped, ErrorKind::internal, "a fetch that was dropped goes on");
+    };
+    const WaitCheck check(require_wanted);
+    require_wanted();
+    fetch.arrivals = exact_ ? host_->fetch(fetch.round) : pull(fetch.round);
+    require_wanted();
+    if (is_overtaken_) give_up(fetch);
+    if (exact_) transfers_.upload(fetch.arrivals);
+  } catch (const std::exception&) {
+    if (!fetch.is_dropped) throw;
+  }
 
   std::byte* image(std::uint64_t sequence) const { return own_ + images_.image_offset(sequence); }
   std::byte* stamp(std::uint64_t sequence) const {
@@ -328,9 +357,9 @@ class StagedExchange final : public Exchange {
     });
   }
   /// What the last round has read was overwritten. The caller is to learn of it.
-  void give_up(std::vector<Arrival>& arrivals) {
-    for (Arrival& arrival : arrivals) arrival.state = Arrival::State::torn;
-    is_overtaken_ = arrivals.empty();
+  static void give_up(Fetch& fetch) {
+    for (Arrival& arrival : fetch.arrivals) arrival.state = Arrival::State::torn;
+    fetch.is_given_up = !fetch.arrivals.empty();
   }
 
   /// Messages do, where all workers are mapped. Other publications are made for their weights.

@@ -118,7 +118,9 @@ struct Staging {
 ///   only for publications that are no neighbor's message, and as Exchange::keep_weights() asks, as
 ///   a worker does that finishes.
 /// - publish(), complete() and begin_fetch() return immediately: a background thread waits for the
-///   device and for the other workers, and copies, on a queue beside `work`.
+///   device and for the other workers, and copies, on a queue beside `work`. Each of them, and
+///   acquire(), ends the fetch that has begun and that nobody has taken up, and so does a fetch()
+///   whose wait a WaitCheck ends.
 /// - At staleness 0, is_intact() does not wait for the device. If a neighbor goes on without this
 ///   worker later, while its payload is read, the publication made of it is no neighbor's message,
 ///   and all arrivals of the next fetch() are torn.

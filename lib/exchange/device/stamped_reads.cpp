@@ -54,6 +54,7 @@ bool StampedReads::goes_on(const Arrival& arrival, const Deadline& deadline) con
           "reading a neighbor: the weights of worker {} in round {} have not arrived in {:.1f} s; "
           "find out what stops it, or set a longer deadline",
           arrival.worker, arrival.round, deadline.limit_s());
+  check_wait();
   return !stop_.stop_requested() &&
          host_.look(arrival.worker, arrival.round) != Arrival::State::suspect;
 }
