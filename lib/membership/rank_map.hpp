@@ -46,9 +46,7 @@ class RankMap {
   int open_seats() const;
   /// The furthest worker's rounds. Workers combine in every `steps`-th round.
   std::int64_t furthest_round() const;
-  std::int64_t rounds(int rank) const {
-    return (records_.progress(rank) - records_.republished(rank)) * steps_;
-  }
+  std::int64_t rounds(int rank) const { return records_.progress_by_rounds(rank) * steps_; }
   /// Combinations that no round has made: at staleness 0 as many on all workers.
   std::int64_t most_republished() const;
   void set_steps(std::int64_t steps) { steps_ = steps; }

@@ -62,6 +62,7 @@ namespace {
 constexpr int phase_bits = 4, seat_bits = 20, version_bits = 20;
 constexpr int seat_at = phase_bits, version_at = seat_at + seat_bits,
               changes_at = version_at + version_bits;
+constexpr int republished_bits = 24;  // of a word of progress
 constexpr int mark_bits = 60;
 constexpr std::uint64_t all_marks = std::uint64_t{7} << mark_bits;
 
@@ -86,6 +87,20 @@ SeatClaim SeatRecords::claim(int rank) const { return claim_in(read(rank, word::
 void SeatRecords::set_claim(SeatClaim claim) {
   claim.changes = this->claim(rank()).changes + 1;
   raise(word::claim, word_of_claim(claim));
+}
+
+std::int64_t SeatRecords::progress(int rank) const {
+  return static_cast<std::int64_t>(read(rank, word::progress) >> republished_bits);
+}
+
+std::int64_t SeatRecords::progress_by_rounds(int rank) const {
+  const std::uint64_t word = read(rank, word::progress);
+  return static_cast<std::int64_t>((word >> republished_bits) - (word & mask(republished_bits)));
+}
+
+void SeatRecords::set_progress(std::int64_t combinations) {
+  const std::uint64_t republished = own(word::republished) & mask(republished_bits);
+  raise(word::progress, static_cast<std::uint64_t>(combinations) << republished_bits | republished);
 }
 
 SpareWork SeatRecords::work_of(int rank) const {

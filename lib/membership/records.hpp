@@ -95,8 +95,8 @@ enum Place : std::size_t {
   // Of seats.
   claim,        ///< a SeatClaim
   status,       ///< a WorkerStatus
-  progress,     ///< combinations finished
-  republished,  ///< combinations, of those, that no round has made
+  progress,     ///< combinations finished, and how many of those no round has made
+  republished,  ///< combinations that no round has made, some of which may not be finished
   repeated,     ///< a SpareWork, as are the next two
   began,        ///< the round plus 1
   made_up,
@@ -156,9 +156,9 @@ class SeatRecords : public RecordBoard {
   WorkerStatus status(int rank) const {
     return static_cast<WorkerStatus>(read(rank, word::status));
   }
-  std::int64_t progress(int rank) const {
-    return static_cast<std::int64_t>(read(rank, word::progress));
-  }
+  std::int64_t progress(int rank) const;
+  /// Combinations of its progress that rounds have made.
+  std::int64_t progress_by_rounds(int rank) const;
   std::int64_t republished(int rank) const {
     return static_cast<std::int64_t>(read(rank, word::republished));
   }
@@ -167,9 +167,8 @@ class SeatRecords : public RecordBoard {
   /// The claim without its number of changes.
   void set_claim(SeatClaim claim);
   void set_status(WorkerStatus status) { raise(word::status, static_cast<std::uint64_t>(status)); }
-  void set_progress(std::int64_t combinations) {
-    raise(word::progress, static_cast<std::uint64_t>(combinations));
-  }
+  /// set_republished() of them has been called.
+  void set_progress(std::int64_t combinations);
   void set_republished(std::int64_t combinations) {
     raise(word::republished, static_cast<std::uint64_t>(combinations));
   }

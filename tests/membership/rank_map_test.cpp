@@ -53,6 +53,24 @@ TEST_CASE("a growth opens a seat when it is wanted, and has begun when a worker 
   CHECK(hall.map.taken().empty());  // nobody was there before
 }
 
+TEST_CASE("a worker that dies while it republishes has made the rounds that it had made before") {
+  Hall hall(2, 3);
+  hall.map.set_steps(3);
+  const auto made = [&] { return hall.map.rounds(1); };
+  hall.own[1].set_republished(1);  // before its first round
+  CHECK(made() == 0);
+  hall.own[1].set_progress(1);
+  CHECK(made() == 0);
+  hall.own[1].set_progress(2);
+  CHECK(made() == 3);
+  hall.own[1].set_republished(2);
+  CHECK(made() == 3);
+  hall.own[1].set_progress(3);
+  CHECK(made() == 3);
+  CHECK(hall.map.records().progress(1) == 3);
+  CHECK(hall.map.most_republished() == 2);
+}
+
 TEST_CASE("without spares rank k is worker k") {
   const Hall hall(4, 4);
   CHECK(hall.map.holder(3) == 3);
