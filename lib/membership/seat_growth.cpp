@@ -146,14 +146,15 @@ std::optional<NumberedRound> SeatGrowth::next() const {
 
 std::optional<NumberedRound> SeatGrowth::coming() const {
   const auto lock = coordinator_.lock();
-  return next();
+  return due_ ? due_ : next();
 }
 
 void SeatGrowth::enter() {
   const auto lock = coordinator_.lock();
-  const NumberedRound settled = growths_.settled();
-  map_.enter(static_cast<int>(settled.number));
-  entered_in_ = settled.round;
+  const NumberedRound entered = due_.value_or(growths_.settled());
+  due_.reset();
+  map_.enter(static_cast<int>(entered.number));
+  entered_in_ = entered.round;
   if (allowed_ && allowed_->every > 1) allowed_.reset();
 }
 
@@ -170,7 +171,8 @@ RoundDecision SeatGrowth::turn(std::int64_t rounds, std::int64_t ahead) {
 RoundDecision SeatGrowth::look(std::int64_t rounds, std::int64_t ahead) {
   ahead_ = ahead;
   const auto settled = next();
-  if (settled && rounds >= settled->round) return RoundDecision::enter;
+  due_ = settled && rounds >= settled->round ? settled : std::nullopt;
+  if (due_) return RoundDecision::enter;
   const std::uint64_t known =
       settled ? settled->number : static_cast<std::uint64_t>(map_.entered());
   if (growths_.holds(rounds, known)) return RoundDecision::hold;

@@ -98,6 +98,7 @@ class SeatGrowth {
   RoundAgreement& growths_;
   std::optional<GrowthRounds> allowed_;
   std::optional<std::int64_t> begun_;  ///< the round under way
+  std::optional<NumberedRound> due_;   ///< the worker is to enter it, whatever is settled meanwhile
   std::int64_t ahead_ = 0;
   std::optional<std::int64_t> entered_in_;
 };

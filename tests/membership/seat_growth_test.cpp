@@ -276,6 +276,34 @@ TEST_CASE("two growths follow each other, each with the next spare") {
   CHECK(ranks.seating(0).spares_left() == 1);
 }
 
+TEST_CASE("a worker enters the growth that it was told of, though another is settled meanwhile") {
+  GrowingRanks ranks(2, 2);
+  ranks.growth(0).request();
+  ranks.growth(0).request();
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.seating(2).take());
+  ranks.pass(growing_news_s + 0.2);
+  REQUIRE(ranks.run(0) == RoundDecision::enter);
+  ranks.growth(0).enter();
+  REQUIRE(ranks.seating(3).take());
+  REQUIRE(ranks.run(1) == RoundDecision::enter);
+  ranks.map(2).enter(1);
+  ranks.map(2).records().set_status(WorkerStatus::running);
+  ranks.map(2).records().set_progress(ranks.made(1));
+  ranks.growth(2).allow({});
+  ranks.growth(2).turn(ranks.made(1), 0);
+  ranks.look_again(0);
+  ranks.silent = {1};  // it is suspended, for so long that the others settle without it
+  ranks.pass(2);
+  REQUIRE(ranks.growth(0).coming());
+  CHECK(ranks.growth(0).coming()->number == 2);
+  CHECK(ranks.growth(1).coming()->number == 1);
+  ranks.growth(1).enter();
+  CHECK(ranks.map(1).entered() == 1);
+  CHECK(ranks.growth(1).entered_in() == ranks.made(1));
+  CHECK(ranks.growth(1).coming()->number == 2);
+}
+
 TEST_CASE("a further growth waits for a worker that is slow, and for the one that joins") {
   GrowingRanks ranks(2, 2);
   ranks.growth(0).request();
