@@ -319,6 +319,7 @@ void Worker::Impl::publish_anew() {
   // What was published for the coming round may be on its way to readers, who must not take it.
   const bool early = std::exchange(progress.published_early, false);
   if (setting.exact() && (setting.before_step() || early)) {
+    link.exchange->flush();  // what was completed before counts without this one
     ++progress.combinations;
     plan->skip_to(progress.combinations);
     count_republished();
