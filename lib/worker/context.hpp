@@ -52,11 +52,6 @@ struct WorkerConfig {
   bool publishes_early_in(std::int64_t round) const {
     return traits.timing.delay > 0 && (round + 1) % steps() == steps() - traits.timing.delay;
   }
-
-  /// Collective.
-  void barrier(std::string_view purpose) const {
-    group.barrier(Deadline(options.deadline), purpose);
-  }
 };
 
 /// How far a worker is.

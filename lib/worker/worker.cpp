@@ -195,7 +195,9 @@ void Worker::Impl::open_average() {
     return;
   ExchangeOptions options = worker::exchange_options(setting.options);
   options.observer = events;
-  average.emplace(context, setting.group.open_reducer(mixer->layout().size_bytes(), options));
+  auto reducer = setting.group.open_reducer(mixer->layout().size_bytes(), options);
+  agree(setting.group, Deadline(options.deadline), "Worker: memory for averages over all workers",
+        [&] { average.emplace(context, std::move(reducer)); });
 }
 
 void Worker::Impl::begin_round() {

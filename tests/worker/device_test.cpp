@@ -2,16 +2,32 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <fast/core/error.hpp>
 #include <limits>
 #include <thread>
 
+#include "codec/coded_layout.hpp"
 #include "support/catch.hpp"
 #include "support/host_accelerator.hpp"
 #include "worker/device_rounds.hpp"
 
 using namespace fast;
 using namespace fast::testing;
+
+namespace {
+
+/// Of one thread: an allocation of so many bytes fails.
+thread_local std::size_t scarce_bytes = 0;
+
+}  // namespace
+
+/// In the place of the C library's.
+extern "C" void* aligned_alloc(std::size_t alignment, std::size_t size_bytes) {
+  void* made = nullptr;
+  if (size_bytes == scarce_bytes) return nullptr;
+  return posix_memalign(&made, alignment, size_bytes) == 0 ? made : nullptr;
+}
 
 namespace {
 
@@ -362,6 +378,44 @@ TEST_CASE("a device without room for a worker's part ends all workers at once, w
       });
       for (const std::string& why : found)
         CHECK_THAT(why, ContainsSubstring(fmt::format("a test's device has {} bytes", few_bytes)));
+    }
+  }
+}
+
+TEST_CASE("a host without memory for a worker's part ends all workers at once, with its reason") {
+  const auto code_bytes = [](const ParameterLayout& layout) {
+    const codec::CodedLayout coded(layout, codec::Kind::int8);
+    return PayloadShape{coded.size_bytes(), 1}.vectors_bytes();
+  };
+  const auto model_bytes = [](const ParameterLayout& layout) { return layout.size_bytes(); };
+  struct Case {
+    DeviceSetting setting;
+    std::function<std::size_t(const ParameterLayout&)> bytes;
+  };
+  for (const auto& [setting, bytes] :
+       std::vector<Case>{{{"awc", {}, "int8"}, code_bytes},
+                         {{"gossip_pga", {{"period", "3"}}}, model_bytes},
+                         {{"awc", {}, "identity", 0, Initial::broadcast}, model_bytes}}) {
+    for (const bool all_on_devices : {true, false}) {
+      INFO(text_of(setting) << (all_on_devices ? ", all on devices" : ", one on the host"));
+      std::vector<std::string> found(3);
+      local::run(3, [&](const Group& group) {
+        const bool is_full = group.rank() == 1, on_host = group.rank() == 2 && !all_on_devices;
+        const auto device = on_host ? nullptr : std::make_shared<HostAccelerator>();
+        DeviceModel<float> model(group.rank(), device);
+        WorkerOptions options = device_options(setting, device, {});
+        options.deadline = Seconds(3);
+        const std::size_t scarce = bytes(ParameterLayout(DeviceModel<float>(0, nullptr).views()));
+        if (is_full) scarce_bytes = round_up(scarce, cache_line_bytes);
+        try {
+          const Worker worker(group, stencil::ring(), model.views(), options);
+        } catch (const Error& error) {
+          found[static_cast<std::size_t>(group.rank())] = error.what();
+        }
+        scarce_bytes = 0;
+      });
+      for (const std::string& why : found)
+        CHECK_THAT(why, ContainsSubstring("AlignedBuffer: no memory"));
     }
   }
 }

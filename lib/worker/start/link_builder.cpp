@@ -270,14 +270,14 @@ LinkBuilder::LinkBuilder(const Group& group, const StartupConfig& agreed)
       options_(agreed.options),
       members_(exchange::members_of(group)),
       edges_(std::make_shared<SeatPlan>(options_.algorithm.traits(), members_)),
-      events_(options_.observer ? std::make_shared<RoundEvents>(options_.observer) : nullptr),
-      message_(host_message(agreed.layout, options_)) {}
+      events_(options_.observer ? std::make_shared<RoundEvents>(options_.observer) : nullptr) {}
 
 std::optional<WorkerParts> LinkBuilder::make() {
   WorkerParts ready;
   ready.events = events_;
   const bool waits = group_.rank() >= group_.size();
   agree(group_.everyone(), Deadline(options_.deadline), memory_of_worker, [&] {
+    message_ = host_message(agreed_.layout, options_);
     if (!waits) fill(ready);
     ready.shape = waits ? shape_of(*make_mixer(agreed_.layout, options_, 0, message_), options_)
                         : shape_of(*ready.mixer, options_);

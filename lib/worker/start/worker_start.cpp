@@ -38,19 +38,22 @@ void WorkerStart::adopt_initial() {
   together(adopting, [&] {
     if (broadcast.leads()) publisher_.publish_weights();
   });
-  if (!broadcast.leads()) {
+  together(adopting, [&] {
+    if (broadcast.leads()) return;
     const AlignedBuffer packed(worker_.mixer.layout().size_bytes());
     require(reader_.read(broadcast.leader(), packed), ErrorKind::internal,
             "Worker: worker 0's initial weights could not be read from worker {}",
             broadcast.leader());
     worker_.mixer.memory().copy_weights_from(packed.data());
-  }
-  worker_.setting.barrier(adopting);
+  });
 }
 
 void WorkerStart::send_to_leaders(exchange::HostBroadcast& broadcast) {
+  AlignedBuffer packed;
+  together(adopting, [&] {
+    if (broadcast.leads()) packed = AlignedBuffer(worker_.mixer.layout().size_bytes());
+  });
   if (!broadcast.leads()) return broadcast.to_leaders({});
-  AlignedBuffer packed(worker_.mixer.layout().size_bytes());
   const bool is_first = worker_.rank() == 0;
   if (is_first) worker_.mixer.memory().copy_weights_to(packed.data());
   broadcast.to_leaders({packed.data(), packed.size_bytes()});
