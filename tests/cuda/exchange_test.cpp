@@ -14,6 +14,7 @@
 #include "exchange/peers.hpp"
 #include "support/catch.hpp"
 #include "support/host_accelerator.hpp"
+#include "worker/reported.hpp"
 
 using namespace fast;
 using namespace fast::testing;
@@ -193,6 +194,23 @@ TEST_CASE("memory that others read is given up when all have left, else never") 
   });
   CHECK(freed == 3);
   CHECK(kept == 2);
+}
+
+TEST_CASE("a worker that has died keeps nobody's memory") {
+  std::atomic<bool> reports = false;
+  std::atomic<int> freed = 0;
+  local::run(3, [&](const Group& threads) {
+    const Group group = reported(threads, 1, reports);
+    const Deadline deadline(Seconds(30));
+    const cuda::Departures departures(group, deadline);
+    if (group.rank() == 1) {
+      reports = true;
+    } else if (departures.leave(Seconds(30))) {
+      ++freed;
+    }
+    group.barrier(deadline, "a test's end");
+  });
+  CHECK(freed == 2);
 }
 
 TEST_CASE("without a GPU device memory is shared by nobody, and all workers say why") {

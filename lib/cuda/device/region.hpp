@@ -5,26 +5,29 @@
 #include <fast/cuda/stream.hpp>
 #include <fast/exchange/group.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "exchange/device/staged.hpp"
 
 namespace fast::cuda {
 
-/// Memory that other workers map is freed after all of them have left, or not at all.
+/// Memory that other workers map is freed after all of them have left or died, or not at all.
 class Departures {
  public:
   /// Collective.
   Departures(const Group& group, const Deadline& deadline)
-      : rank_(group.rank()),
+      : group_(group),
+        rank_(group.rank()),
         hosts_(group.hosts()),
         flags_(group.allocate(sizeof(std::atomic<int>), deadline)) {}
 
   /// Marks that this worker has left. True if all workers of its host have left by then, or leave
-  /// before the limit.
+  /// before the limit. One that the launcher reports dead has left: its mappings ended with it.
   bool leave(Seconds limit) const {
     gone(rank_).store(1, std::memory_order_release);
     const Deadline deadline(limit);
@@ -40,14 +43,17 @@ class Departures {
     return *reinterpret_cast<std::atomic<int>*>(flags_.parts[static_cast<std::size_t>(worker)]);
   }
   bool all_are_gone() const {
+    const std::vector<int> died = group_.died();
     for (int worker = 0; worker < static_cast<int>(hosts_.size()); ++worker) {
       const bool here =
           hosts_[static_cast<std::size_t>(worker)] == hosts_[static_cast<std::size_t>(rank_)];
-      if (here && gone(worker).load(std::memory_order_acquire) == 0) return false;
+      const bool is_gone = gone(worker).load(std::memory_order_acquire) != 0;
+      if (here && !is_gone && std::ranges::count(died, worker) == 0) return false;
     }
     return true;
   }
 
+  Group group_;
   int rank_;
   std::vector<int> hosts_;
   Region flags_;
@@ -71,8 +77,8 @@ using fast::DeviceRegion;
 ///
 /// Throws Error(resource) on every worker if any worker has no GPU or not enough memory. CUDA
 /// forbids freeing memory that others still map. The destructor of the last region therefore waits
-/// for the other workers of the host, at most two seconds. After that the memory is freed at the
-/// end of the process.
+/// for the other workers of the host that live, at most two seconds. After that the memory is freed
+/// at the end of the process.
 DeviceRegion share_memory(const Group& group, std::size_t bytes_per_worker, int device,
                           const Deadline& deadline);
 
