@@ -12,7 +12,6 @@ struct LayerExample {
   Shape input;
   /// Of an elementwise layer: its definition.
   double (*formula)(double x) = nullptr;
-  bool in_onnx = true;
 };
 
 inline std::vector<LayerExample> layer_examples() {
@@ -26,26 +25,26 @@ inline std::vector<LayerExample> layer_examples() {
       {MaxPool{}, {8, 4, 5}},
       {Flatten{}, {2, 3, 5}},
       {BatchNorm{0.1, 0.1}, {3, 4, 3}},
-      {GroupNorm{3, 0.1}, {6, 3, 2}, nullptr, false},
+      {GroupNorm{3, 0.1}, {6, 3, 2}},
       {GlobalAveragePool{}, {6, 5, 4}},
       {Lstm{4}, {5, 3}},
       {Lstm{4, true}, {3, 6}},
       {Residual{{Conv2d{3, 3, 1, 1}}, {}}, {3, 4, 4}},
       {Silu{}, {11}, [](double x) { return x / (1 + std::exp(-x)); }},
       {Silu{}, {3, 4, 5}, [](double x) { return x / (1 + std::exp(-x)); }},
-      {LayerNorm{0.1}, {9}, nullptr, false},
-      {LayerNorm{0.1}, {4, 6}, nullptr, false},
-      {Embedding{7, 3}, {5}, nullptr, false},
+      {LayerNorm{0.1}, {9}},
+      {LayerNorm{0.1}, {4, 6}},
+      {Embedding{7, 3}, {5}},
       {Dropout{0.25}, {12}},
       {Dropout{}, {2, 3, 5}},
-      {Gelu{}, {11}, [](double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }, false},
-      {Gelu{}, {3, 4, 5}, [](double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }, false},
+      {Gelu{}, {11}, [](double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }},
+      {Gelu{}, {3, 4, 5}, [](double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }},
       {AveragePool{}, {8, 4, 5}},
       {AveragePool{3, 2, 1}, {2, 5, 6}},
-      {Gru{4}, {5, 3}, nullptr, false},
-      {Gru{3, true}, {4, 6}, nullptr, false},
-      {Conv1d{4, 3, 1, 1}, {6, 3}, nullptr, false},
-      {Conv1d{3, 2, 2, 0, false}, {7, 2}, nullptr, false},
+      {Gru{4}, {5, 3}},
+      {Gru{3, true}, {4, 6}},
+      {Conv1d{4, 3, 1, 1}, {6, 3}},
+      {Conv1d{3, 2, 2, 0, false}, {7, 2}},
       {Dense{4}, {3, 5}}};
 }
 

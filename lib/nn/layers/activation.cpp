@@ -1,5 +1,7 @@
 #include "nn/layers/layer_entry.hpp"
 
+#include <cmath>
+
 #include "nn/layers/elementwise.hpp"
 #include "nn/layers/gelu.hpp"
 #include "nn/onnx/graph.hpp"
@@ -39,6 +41,12 @@ namespace {
 
 struct GeluKind : ElementwiseKind<Gelu> {
   static std::string describe(const Gelu&) { return "gelu"; }
+  static std::string to_onnx(const Gelu&, const std::string& in, OnnxGraph& graph) {
+    const std::string scaled = graph.node("Mul", {in, graph.constant({std::sqrt(0.5)})});
+    const std::string twice =
+        graph.node("Add", {graph.node("Erf", {scaled}), graph.constant({1.0})});
+    return graph.node("Mul", {graph.node("Mul", {in, graph.constant({0.5})}), twice});
+  }
 };
 
 }  // namespace

@@ -24,6 +24,13 @@ struct ConvolutionKind {
     keys.optional("bias", conv.bias);
   }
   static Window window(const Spec& conv) { return {conv.kernel, conv.stride, conv.padding}; }
+  /// The inputs of ONNX's node.
+  static std::vector<std::string> tensors(const Spec& conv, const std::string& in,
+                                          OnnxGraph& graph) {
+    std::vector<std::string> inputs{in, graph.tensor("weight")};
+    if (conv.bias) inputs.push_back(graph.tensor("bias"));
+    return inputs;
+  }
 };
 
 namespace {
@@ -113,6 +120,14 @@ struct Conv1dKind : ConvolutionKind<Conv1d> {
   static std::unique_ptr<Layer<T>> make(const Conv1d& conv, const Shape& in) {
     return std::make_unique<Conv1dLayer<T>>(conv, in, window(conv).along(in[0]));
   }
+  /// ONNX has [batch x features x steps].
+  static std::string to_onnx(const Conv1d& conv, const std::string& in, OnnxGraph& graph) {
+    const onnx::Message turn = onnx::attribute("perm", std::vector<std::int64_t>{0, 2, 1});
+    const std::string y =
+        graph.node("Conv", tensors(conv, graph.node("Transpose", {in}, {turn}), graph),
+                   onnx::window(conv.kernel, conv.stride, conv.padding, 1));
+    return graph.node("Transpose", {y}, {turn});
+  }
 };
 
 }  // namespace
@@ -178,9 +193,8 @@ struct Conv2dKind : ConvolutionKind<Conv2d> {
     return std::make_unique<ConvLayer<T>>(size, conv.bias);
   }
   static std::string to_onnx(const Conv2d& conv, const std::string& in, OnnxGraph& graph) {
-    std::vector<std::string> inputs{in, graph.tensor("weight")};
-    if (conv.bias) inputs.push_back(graph.tensor("bias"));
-    return graph.node("Conv", inputs, onnx::window(conv.kernel, conv.stride, conv.padding));
+    return graph.node("Conv", tensors(conv, in, graph),
+                      onnx::window(conv.kernel, conv.stride, conv.padding));
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include "nn/inventory.hpp"
 #include "nn/layers/layer_entry.hpp"
+#include "nn/onnx/graph.hpp"
 #include "nn/shape.hpp"
 
 namespace fast::nn {
@@ -68,6 +69,11 @@ struct EmbeddingKind : KindOf<Embedding, EmbeddingLayer> {
   /// A fan-in of 2 gives a variance of 1, as in PyTorch.
   static void list_tensors(const Embedding& embedding, const Shape&, Inventory& to) {
     to.add_weight("weight", {embedding.tokens, embedding.width}, 2);
+  }
+  static std::string to_onnx(const Embedding&, const std::string& in, OnnxGraph& graph) {
+    const std::string tokens = graph.node("Cast", {graph.node("Round", {in})},
+                                          {onnx::attribute("to", std::int64_t{onnx::int64_type})});
+    return graph.node("Gather", {graph.tensor("weight"), tokens});
   }
 };
 

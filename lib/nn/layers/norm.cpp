@@ -155,10 +155,23 @@ struct GroupNormKind : KindOf<GroupNorm, GroupNormLayer> {
     to.add_constant("weight", {in[0]}, 1);
     to.add_constant("bias", {in[0]}, 0);
   }
-  static std::string to_onnx(const GroupNorm&, const std::string&, OnnxGraph&) {
-    fail(ErrorKind::argument,
-         "to_onnx: group normalization is not in operator set {}; export batch norm or none",
-         onnx::operator_set);
+  /// A group as one channel of an instance normalization, and then the weights of the channels.
+  static std::string to_onnx(const GroupNorm& norm, const std::string& in, OnnxGraph& graph) {
+    const auto groups = static_cast<std::size_t>(norm.groups);
+    const Shape image = graph.input_shape();
+    const std::string rows = graph.node("Reshape", {in, graph.integers({0, norm.groups, -1})});
+    const std::string normal =
+        graph.node("InstanceNormalization",
+                   {rows, graph.constant(std::vector<double>(groups, 1), {norm.groups}),
+                    graph.constant(std::vector<double>(groups, 0), {norm.groups})},
+                   {onnx::attribute("epsilon", static_cast<float>(norm.epsilon))});
+    const std::string turned =
+        graph.node("Reshape", {normal, graph.integers({0, image[0], image[1], image[2]})});
+    const auto each_channel = [&](const char* tensor) {
+      return graph.node("Reshape", {graph.tensor(tensor), graph.integers({image[0], 1, 1})});
+    };
+    return graph.node("Add",
+                      {graph.node("Mul", {turned, each_channel("weight")}), each_channel("bias")});
   }
 };
 
@@ -243,6 +256,11 @@ struct LayerNormKind : KindOf<LayerNorm, LayerNormLayer> {
   static void list_tensors(const LayerNorm&, const Shape& in, Inventory& to) {
     to.add_constant("weight", {in.back()}, 1);
     to.add_constant("bias", {in.back()}, 0);
+  }
+  static std::string to_onnx(const LayerNorm& norm, const std::string& in, OnnxGraph& graph) {
+    return graph.node("LayerNormalization", {in, graph.tensor("weight"), graph.tensor("bias")},
+                      {onnx::attribute("axis", std::int64_t{-1}),
+                       onnx::attribute("epsilon", static_cast<float>(norm.epsilon))});
   }
 };
 

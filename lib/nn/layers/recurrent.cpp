@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "nn/layers/layer_entry.hpp"
 #include "nn/onnx/graph.hpp"
@@ -86,37 +87,54 @@ class LstmLayer final : public Layer<T> {
   AlignedBuffer gates_, cells_, outputs_, grads_, carry_;
 };
 
-/// The rows of the gates i, f, g, o in ONNX's order i, o, f, g.
-std::string onnx_gates(const TensorView& view) {
+/// The order of the gates i, f, g, o and r, z, n in ONNX.
+constexpr std::array<std::size_t, 4> lstm_order{0, 3, 1, 2};
+constexpr std::array<std::size_t, 3> gru_order{1, 0, 2};
+
+std::string onnx_gates(const TensorView& view, std::span<const std::size_t> order) {
   const std::string_view rows(static_cast<const char*>(view.data), view.size_bytes());
-  const std::size_t size = rows.size() / 4;
+  const std::size_t size = rows.size() / order.size();
   std::string moved;
-  for (const std::size_t gate : {0, 3, 1, 2}) moved += rows.substr(gate * size, size);
+  for (const std::size_t gate : order) moved += rows.substr(gate * size, size);
   return moved;
 }
 
-/// Stores a tensor with an axis of directions. ONNX has a second bias, which is 0 here.
-std::string store_gates(const std::string& tensor, OnnxGraph& graph) {
+/// Stores weights with an axis of directions.
+std::string store_gates(const std::string& tensor, std::span<const std::size_t> order,
+                        OnnxGraph& graph) {
   const TensorView& view = graph.view(tensor);
-  std::string bytes = onnx_gates(view);
   Shape shape = view.shape;
-  if (shape.size() == 1) {
-    bytes.resize(2 * bytes.size());
-    shape[0] *= 2;
-  }
   shape.insert(shape.begin(), 1);
-  return graph.store(tensor, shape, onnx::element_type(view.dtype), bytes);
+  return graph.store(tensor, shape, onnx::element_type(view.dtype), onnx_gates(view, order));
 }
 
-std::string store_axis(char number, OnnxGraph& graph) {
-  const std::array<char, 8> little_endian{number};
-  return graph.store("axis", {1}, onnx::int64_type, {little_endian.data(), little_endian.size()});
+/// The same of the biases of the inputs and those of the hidden units, of which an LSTM has one.
+std::string store_biases(const std::vector<const char*>& tensors,
+                         std::span<const std::size_t> order, OnnxGraph& graph) {
+  const TensorView& first = graph.view(tensors.front());
+  std::string bytes;
+  for (const char* tensor : tensors) bytes += onnx_gates(graph.view(tensor), order);
+  bytes.resize(2 * first.size_bytes());
+  return graph.store(tensors.front(), {1, 2 * first.shape[0]}, onnx::element_type(first.dtype),
+                     bytes);
 }
 
 /// From [batch x steps x features] to ONNX's [steps x batch x features] and back.
 std::string turned(const std::string& sequences, OnnxGraph& graph) {
   return graph.node("Transpose", {sequences},
                     {onnx::attribute("perm", std::vector<std::int64_t>{1, 0, 2})});
+}
+
+/// The node of a recurrent layer, whose first input are the sequences as they are here.
+std::string recurrent_node(const char* kind, bool every_step, std::vector<std::string> inputs,
+                           const std::vector<onnx::Message>& attributes, OnnxGraph& graph) {
+  inputs.front() = turned(inputs.front(), graph);
+  if (!every_step) {  // the second output is the last step
+    const std::string last = graph.node(kind, inputs, attributes, "", 1);
+    return graph.node("Squeeze", {last, graph.integers({0})});
+  }
+  const std::string all = graph.node(kind, inputs, attributes);
+  return turned(graph.node("Squeeze", {all, graph.integers({1})}), graph);
 }
 
 struct LstmKind : RecurrentKind<Lstm, LstmLayer, 4> {
@@ -128,16 +146,11 @@ struct LstmKind : RecurrentKind<Lstm, LstmLayer, 4> {
     to.add_constant("bias", {gates(lstm)}, 0);
   }
   static std::string to_onnx(const Lstm& lstm, const std::string& in, OnnxGraph& graph) {
-    std::vector<std::string> inputs{turned(in, graph)};
-    for (const char* tensor : {"weight_ih", "weight_hh", "bias"})
-      inputs.push_back(store_gates(tensor, graph));
-    const std::vector<onnx::Message> attributes{onnx::attribute("hidden_size", lstm.hidden)};
-    if (!lstm.every_step) {  // the second output is the last step
-      const std::string last = graph.node("LSTM", inputs, attributes, "", 1);
-      return graph.node("Squeeze", {last, store_axis(0, graph)});
-    }
-    const std::string all = graph.node("LSTM", inputs, attributes);
-    return turned(graph.node("Squeeze", {all, store_axis(1, graph)}), graph);
+    return recurrent_node(
+        "LSTM", lstm.every_step,
+        {in, store_gates("weight_ih", lstm_order, graph),
+         store_gates("weight_hh", lstm_order, graph), store_biases({"bias"}, lstm_order, graph)},
+        {onnx::attribute("hidden_size", lstm.hidden)}, graph);
   }
 };
 
@@ -270,6 +283,15 @@ struct GruKind : RecurrentKind<Gru, GruLayer, 3> {
     list_weights(gru, in, to);
     to.add_constant("bias_ih", {gates(gru)}, 0);
     to.add_constant("bias_hh", {gates(gru)}, 0);
+  }
+  static std::string to_onnx(const Gru& gru, const std::string& in, OnnxGraph& graph) {
+    return recurrent_node(
+        "GRU", gru.every_step,
+        {in, store_gates("weight_ih", gru_order, graph), store_gates("weight_hh", gru_order, graph),
+         store_biases({"bias_ih", "bias_hh"}, gru_order, graph)},
+        {onnx::attribute("hidden_size", gru.hidden),
+         onnx::attribute("linear_before_reset", std::int64_t{1})},
+        graph);
   }
 };
 

@@ -82,6 +82,25 @@ std::string OnnxGraph::store(const std::string& tensor, const Shape& shape, int 
   return store_named(name_ + "." + tensor, shape, type, bytes);
 }
 
+std::string OnnxGraph::constant(const std::vector<double>& values, const Shape& shape) {
+  std::string bytes;
+  for (const double value : values) {
+    const auto narrow = static_cast<float>(value);
+    if (dtype() == DType::f64)
+      bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+    else
+      bytes.append(reinterpret_cast<const char*>(&narrow), sizeof narrow);
+  }
+  return store_named(fmt::format("constant{}", ++values_), shape, onnx::element_type(dtype()),
+                     bytes);
+}
+
+std::string OnnxGraph::integers(const std::vector<std::int64_t>& values) {
+  const std::string_view bytes(reinterpret_cast<const char*>(values.data()), 8 * values.size());
+  return store_named(fmt::format("constant{}", ++values_),
+                     {static_cast<std::int64_t>(values.size())}, onnx::int64_type, bytes);
+}
+
 std::string OnnxGraph::store_named(const std::string& name, const Shape& shape, int type,
                                    std::string_view bytes) {
   onnx::Message stored;

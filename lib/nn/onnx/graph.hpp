@@ -17,7 +17,7 @@ namespace fast::nn::onnx {
 
 // The parts of an ONNX file: messages of protocol buffers.
 
-inline constexpr int operator_set = 15, ir_version = 8;
+inline constexpr int operator_set = 17, ir_version = 8;
 
 /// A message; onnx.proto gives the numbers of the fields.
 class Message {
@@ -65,11 +65,12 @@ inline Message attribute(std::string_view name, const std::vector<std::int64_t>&
 inline constexpr int int64_type = 7;
 inline int element_type(DType dtype) { return dtype == DType::f64 ? 11 : 1; }
 
-/// Attributes of operators with a square window.
-inline std::vector<Message> window(std::int64_t size, std::int64_t stride, std::int64_t padding) {
-  const std::int64_t p = padding;
-  return {attribute("kernel_shape", {size, size}), attribute("strides", {stride, stride}),
-          attribute("pads", std::vector<std::int64_t>{p, p, p, p})};
+/// Attributes of operators whose window has equal sides, two or one.
+inline std::vector<Message> window(std::int64_t size, std::int64_t stride, std::int64_t padding,
+                                   std::size_t sides = 2) {
+  using All = std::vector<std::int64_t>;
+  return {attribute("kernel_shape", All(sides, size)), attribute("strides", All(sides, stride)),
+          attribute("pads", All(2 * sides, padding))};
 }
 
 }  // namespace fast::nn::onnx
@@ -104,6 +105,10 @@ class OnnxGraph {
   /// The same under that name.
   std::string store_named(const std::string& name, const Shape& shape, int type,
                           std::string_view bytes);
+
+  /// Stores numbers in the model's type. Without a shape they must be one.
+  std::string constant(const std::vector<double>& values, const Shape& shape = {});
+  std::string integers(const std::vector<std::int64_t>& values);
 
   DType dtype() const { return dtype_.value_or(DType::f32); }
   onnx::Message& message() { return graph_; }
