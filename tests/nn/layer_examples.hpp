@@ -45,7 +45,9 @@ inline std::vector<LayerExample> layer_examples() {
       {Gru{3, true}, {4, 6}},
       {Conv1d{4, 3, 1, 1}, {6, 3}},
       {Conv1d{3, 2, 2, 0, false}, {7, 2}},
-      {Dense{4}, {3, 5}}};
+      {Dense{4}, {3, 5}},
+      {Residual{{Dense{5}, Gelu{}, Dense{6}}, {Dense{6}}}, {4}},
+      {Residual{{LayerNorm{0.1}, Dense{4}}, {}}, {3, 4}}};
 }
 
 /// A model of the example's layer.

@@ -141,7 +141,7 @@ struct Gru {
 struct LayerSpec;
 
 /// body(x) + shortcut(x) (He et al. 2016, arXiv 1512.03385). An empty shortcut is x itself. Body
-/// and shortcut give images of the same shape.
+/// and shortcut give outputs of the same shape.
 struct Residual {
   std::vector<LayerSpec> body;
   std::vector<LayerSpec> shortcut;

@@ -66,12 +66,11 @@ struct ResidualKind : KindOf<Residual, ResidualLayer> {
     return fmt::format("residual of {} layers", residual.body.size());
   }
   static Shape output(const Residual& residual, const Shape& in) {
-    demand_image(in);
     demand(!residual.body.empty(), "its body is empty");
     const Shape body = shapes_through(residual.body, in, "body").back();
     const Shape shortcut = shapes_through(residual.shortcut, in, "shortcut").back();
-    demand(body.size() == 3 && body == shortcut,
-           "its body gives {}, its shortcut {}; images of one shape are required",
+    demand(body == shortcut,
+           "its body gives {}, its shortcut {}; outputs of one shape are required",
            nn::describe(body), nn::describe(shortcut));
     return body;
   }
