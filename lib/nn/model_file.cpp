@@ -39,9 +39,10 @@ void need(bool condition, const SourceLocation& location, fmt::format_string<Arg
 
 /// What to do for a layer whose input is no sequence; else empty.
 std::string sequence_advice(const LayerSpec& layer, const Shape& input, bool is_first) {
-  const bool takes_steps = std::holds_alternative<Conv1d>(layer) ||
-                           std::holds_alternative<Lstm>(layer) ||
-                           std::holds_alternative<Gru>(layer);
+  const bool takes_steps =
+      std::holds_alternative<Conv1d>(layer) || std::holds_alternative<Lstm>(layer) ||
+      std::holds_alternative<Gru>(layer) || std::holds_alternative<Position>(layer) ||
+      std::holds_alternative<Attention>(layer);
   if (!takes_steps) return {};
   if (input.size() == 3) return "; no layer makes a sequence of images";
   return is_first && input.size() == 1
@@ -227,7 +228,8 @@ std::string first_type(const toml::node& layers) {
 /// read as such images.
 void fit_sides(Shape& input, const std::string& type) {
   const bool takes_images = type == "conv2d" || type == "max_pool" || type == "average_pool";
-  const bool takes_steps = type == "conv1d" || type == "lstm" || type == "gru";
+  const bool takes_steps = type == "conv1d" || type == "lstm" || type == "gru" ||
+                           type == "position" || type == "attention";
   if (takes_images && input.size() == 2) input.insert(input.begin(), 1);
   if (takes_steps && input.size() == 3 && input[0] == 1) input.erase(input.begin());
 }

@@ -8,6 +8,7 @@ namespace fast::nn {
 namespace {
 
 constexpr Named<const LayerEntry*> entries[] = {
+    {"attention", &entries::attention},
     {"average_pool", &entries::average_pool},
     {"batch_norm", &entries::batch_norm},
     {"conv1d", &entries::conv1d},
@@ -21,11 +22,16 @@ constexpr Named<const LayerEntry*> entries[] = {
     {"group_norm", &entries::group_norm},
     {"gru", &entries::gru},
     {"layer_norm", &entries::layer_norm},
+    {"leaky_relu", &entries::leaky_relu},
     {"lstm", &entries::lstm},
     {"max_pool", &entries::max_pool},
+    {"position", &entries::position},
     {"relu", &entries::relu},
     {"residual", &entries::residual},
+    {"sigmoid", &entries::sigmoid},
     {"silu", &entries::silu},
+    {"softmax", &entries::softmax},
+    {"tanh", &entries::tanh},
 };
 constexpr Registry registry{entries};
 constexpr std::size_t kinds = std::variant_size_v<LayerSpec::variant>;

@@ -70,6 +70,19 @@ def cases():
     yield case("dense", [4], dense, torch.randn(2, 5, 3), dense, [dense.weight, dense.bias])
 
 
+def activations_and_attention():
+    yield case("tanh", [], None, 2 * torch.randn(3, 7), torch.tanh, [])
+    yield case("sigmoid", [], None, 2 * torch.randn(3, 7), torch.sigmoid, [])
+    yield case("leaky_relu", [], None, 2 * torch.randn(3, 7), lambda x: F.leaky_relu(x, 0.2), [])
+    yield case("softmax", [], None, 2 * torch.randn(3, 4, 5), lambda x: x.softmax(-1), [])
+    for heads, causal in ((1, False), (2, False), (3, True)):
+        layer = torch.nn.MultiheadAttention(6, heads, batch_first=True)
+        mask = torch.ones(5, 5, dtype=torch.bool).triu(1) if causal else None
+        yield case("attention", [heads, int(causal)], layer, torch.randn(2, 5, 6),
+                   lambda x, a=layer, m=mask: a(x, x, x, attn_mask=m, need_weights=False)[0],
+                   [layer.in_proj_weight, layer.in_proj_bias, layer.out_proj.weight, layer.out_proj.bias])
+
+
 def losses():
     """The mean loss and its gradient, of outputs [4][3]."""
     targets = torch.randn(4, 3)
@@ -87,6 +100,7 @@ def losses():
 
 
 result = {"layers": list(cases()), "losses": list(losses())}
+result["layers"] += activations_and_attention()
 path = pathlib.Path(__file__).parent / "golden_layers.json"
 path.write_text(json.dumps(result) + "\n")
 print(f"{path}: {len(result['layers'])} layers, {len(result['losses'])} losses")

@@ -48,6 +48,17 @@ std::pair<LayerSpec, Shape> layer_of(const std::string& name, const std::vector<
          const Conv1d conv{sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] != 0};
          return std::pair(LayerSpec(conv), Shape{7, 2});
        }},
+      {"tanh", [&] { return std::pair(LayerSpec(Tanh{}), Shape{7}); }},
+      {"sigmoid", [&] { return std::pair(LayerSpec(Sigmoid{}), Shape{7}); }},
+      {"leaky_relu", [&] { return std::pair(LayerSpec(LeakyRelu{0.2}), Shape{7}); }},
+      {"softmax",
+       [&] {
+         return std::pair(LayerSpec(Softmax{}), Shape{4, 5});
+       }},
+      {"attention",
+       [&] {
+         return std::pair(LayerSpec(Attention{sizes[0], sizes[1] != 0}), Shape{5, 6});
+       }},
       {"dense", [&] {
          return std::pair(LayerSpec(Dense{sizes[0]}), Shape{5, 3});
        }}};
@@ -58,7 +69,7 @@ std::pair<LayerSpec, Shape> layer_of(const std::string& name, const std::vector<
 
 TEST_CASE("layers compute what PyTorch does, forward and backward") {
   const nlohmann::json all = golden();
-  REQUIRE(all.at("layers").size() == 9);
+  REQUIRE(all.at("layers").size() == 16);
   for (const nlohmann::json& each : all.at("layers")) {
     const auto name = each.at("layer").get<std::string>();
     INFO(name);

@@ -146,7 +146,11 @@ TEST_CASE("dropout on LibTorch drops what nn drops: in blocks, of steps, and of 
         Dropout{}, Dense{3}}},
       {"steps",
        {7, 4},
-       {Conv1d{6, 3, 2, 1}, Dropout{0.2}, Gru{5, true}, Dropout{}, Lstm{4}, Dense{3}}}};
+       {Conv1d{6, 3, 2, 1}, Dropout{0.2}, Gru{5, true}, Dropout{}, Lstm{4}, Dense{3}}},
+      {"transformer",
+       {5, 6},
+       {Position{}, Residual{{LayerNorm{}, Attention{2, true}, Dropout{0.2}}, {}}, Attention{3},
+        Tanh{}, Dense{6}, LeakyRelu{0.2}, Softmax{}, Dense{4}, Sigmoid{}, Flatten{}, Dense{3}}}};
   for (const ModelSpec& spec : specs) compare_a_step(spec, {SgdOptions{0.1, 0, 0}});
   compare_a_step(specs[1], {SgdOptions{0.1, 0, 0}, 0, 3});
 }

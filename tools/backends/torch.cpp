@@ -187,6 +187,35 @@ class SpecModule : public modules::Module {
   Function function(const nn::Silu&, const nn::Shape&) {
     return [](const Tensor& x) { return at::silu(x); };
   }
+  Function function(const nn::Tanh&, const nn::Shape&) {
+    return [](const Tensor& x) { return x.tanh(); };
+  }
+  Function function(const nn::Sigmoid&, const nn::Shape&) {
+    return [](const Tensor& x) { return x.sigmoid(); };
+  }
+  Function function(const nn::LeakyRelu& relu, const nn::Shape&) {
+    return [slope = relu.slope](const Tensor& x) { return at::leaky_relu(x, slope); };
+  }
+  Function function(const nn::Softmax&, const nn::Shape&) {
+    return [](const Tensor& x) { return x.softmax(-1); };
+  }
+  Function function(const nn::Position&, const nn::Shape& in) {
+    const Tensor weight = keep_tensors("position", {{"weight", in}}).front();
+    return [weight](const Tensor& x) { return x + weight; };
+  }
+  /// PyTorch takes [step][sample][feature].
+  Function function(const nn::Attention& attention, const nn::Shape& in) {
+    modules::MultiheadAttention module(in[1], attention.heads);
+    register_module(fmt::format("attention{}", ++counts_["attention"]), module);
+    const Tensor later = at::ones({in[0], in[0]}, at::kBool).triu(1);
+    return [module, mask = attention.causal ? later : Tensor()](const Tensor& x) mutable {
+      const Tensor steps = x.transpose(0, 1);
+      const Tensor hidden = mask.defined() ? mask.to(x.device()) : mask;
+      return std::get<0>(module->forward(steps, steps, steps, {}, false, hidden))
+          .transpose(0, 1)
+          .contiguous();
+    };
+  }
   Function function(const nn::AveragePool& pool, const nn::Shape&) {
     return
         [pool](const Tensor& x) { return at::avg_pool2d(x, pool.size, pool.stride, pool.padding); };

@@ -65,6 +65,21 @@ struct Embedding {
   std::int64_t width;
 };
 
+/// Adds a trained value to each feature of each step of a sequence, W [steps x features]. Attention
+/// and dense layers do not see the order of steps otherwise.
+struct Position {};
+
+/// Multi-head attention of a sequence to itself (Vaswani et al. 2017, arXiv 1706.03762), as in
+/// PyTorch's MultiheadAttention. Queries, keys and values are dense layers of each step. Each head
+/// takes an equal part of their features, of width d. The output of a step is a sum of the values
+/// of all steps, weighted by softmax(q·k / √d), and goes through another dense layer. With
+/// `causal`, a step takes the steps up to itself only. Training keeps heads·steps² weights a
+/// sample.
+struct Attention {
+  std::int64_t heads;
+  bool causal = false;
+};
+
 /// In training each value is set to 0 with probability `rate`, and otherwise divided by 1 - rate
 /// (Srivastava et al. 2014). Evaluation changes nothing. The choice is a function of the model's
 /// parameters and of the sample. The same seed therefore gives the same run, also after a restart.
@@ -82,6 +97,21 @@ struct Silu {};
 /// x·Φ(x) with the normal distribution Φ (Hendrycks & Gimpel 2016, arXiv 1606.08415), exact, not
 /// its approximation by tanh.
 struct Gelu {};
+
+/// The hyperbolic tangent.
+struct Tanh {};
+
+/// σ(x) = 1 / (1 + exp(-x)).
+struct Sigmoid {};
+
+/// x if it is positive, else slope·x. The derivative at 0 is the slope, a number from 0 to 1.
+struct LeakyRelu {
+  double slope = 0.01;
+};
+
+/// exp(x) of each feature, divided by the sum over the features of the vector, or of the step of a
+/// sequence. Cross-entropy applies it itself: its model ends without this layer.
+struct Softmax {};
 
 /// The mean of each size x size window, in which padding counts as zeros, as in PyTorch. Rows and
 /// columns that fill no window are ignored. Padding is at most half a window.
@@ -147,9 +177,10 @@ struct Residual {
   std::vector<LayerSpec> shortcut;
 };
 
-struct LayerSpec : std::variant<Dense, Conv2d, Relu, MaxPool, Flatten, BatchNorm, GroupNorm,
-                                GlobalAveragePool, Lstm, Residual, Silu, LayerNorm, Embedding,
-                                Dropout, Gelu, AveragePool, Gru, Conv1d> {
+struct LayerSpec
+    : std::variant<Dense, Conv2d, Relu, MaxPool, Flatten, BatchNorm, GroupNorm, GlobalAveragePool,
+                   Lstm, Residual, Silu, LayerNorm, Embedding, Dropout, Gelu, AveragePool, Gru,
+                   Conv1d, Tanh, Sigmoid, LeakyRelu, Softmax, Position, Attention> {
   using variant::variant;
 };
 

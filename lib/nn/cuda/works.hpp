@@ -7,6 +7,8 @@
 
 #include "nn/cuda/library_works.hpp"
 #include "nn/cuda/sum_elements.hpp"
+#include "nn/layers/activation.hpp"
+#include "nn/layers/attention_cuda.hpp"
 #include "nn/layers/batch_norm_cuda.hpp"
 #include "nn/layers/convolution_cuda.hpp"
 #include "nn/layers/dense_cuda.hpp"
@@ -14,49 +16,20 @@
 #include "nn/layers/elementwise_cuda.hpp"
 #include "nn/layers/embedding_cuda.hpp"
 #include "nn/layers/flatten_cuda.hpp"
-#include "nn/layers/gelu.hpp"
 #include "nn/layers/group_norm_cuda.hpp"
 #include "nn/layers/layer_norm_cuda.hpp"
 #include "nn/layers/pool_cuda.hpp"
 #include "nn/layers/recurrent_cuda.hpp"
 #include "nn/layers/residual_cuda.hpp"
 #include "nn/layers/silu.hpp"
+#include "nn/layers/softmax_cuda.hpp"
 #include "nn/noise.hpp"
 
 namespace fast::cuda {
 
 // The loss, as in layer_elements.hpp. A block of threads processes a sample.
 
-/// For the logits of each thread: the largest one (the first of equals), and the sum of
-/// exponentials relative to it.
-struct SoftmaxScratch {
-  float largest[block_size];
-  std::int32_t places[block_size];  // -1: it has taken none
-  double totals[block_size];
-  double weighted[block_size];  // the sum of weight × logit
-
-  FAST_HOST_DEVICE void join(int thread, int other, int) {
-    if (places[other] < 0) return;
-    weighted[thread] += weighted[other];
-    const float own = largest[thread], more = largest[other];
-    const bool stays = own > more || (own == more && places[thread] < places[other]);
-    const float most = stays ? own : more;
-    totals[thread] = totals[thread] * static_cast<double>(::expf(own - most)) +
-                     totals[other] * static_cast<double>(::expf(more - most));
-    largest[thread] = most;
-    if (!stays) places[thread] = places[other];
-  }
-};
-
-/// Weights of classes and label smoothing, see nn::LossSpec.
-struct ClassShape {
-  const float* weights = nullptr;  // null: all 1
-  float smoothing = 0, total = 0;  // the sum of the weights
-
-  FAST_HOST_DEVICE float of(Index c) const { return weights == nullptr ? 1.0F : weights[c]; }
-};
-
-/// Cross-entropy of nn::loss_of for each sample: its loss, whether its class is correct, and the
+/// nn::softmax_cross_entropy for each sample: its loss, whether its class is correct, and the
 /// gradient of the mean loss unless `grads` is null.
 template <class V>
 struct SoftmaxLoss {
@@ -71,23 +44,7 @@ struct SoftmaxLoss {
   Shares shares = Shares::apart(samples);
 
   FAST_HOST_DEVICE void gather(Index sample, int thread, Scratch& scratch) const {
-    const V* row = logits + sample * classes;
-    Index largest = thread;
-    for (Index c = thread; c < classes; c += block_size)
-      if (get(row, c) > get(row, largest)) largest = c;
-    scratch.places[thread] = thread < classes ? static_cast<std::int32_t>(largest) : -1;
-    if (thread >= classes) return;
-    const float most = get(row, largest);
-    double total = 0;
-    for (Index c = thread; c < classes; c += block_size)
-      total += static_cast<double>(::expf(get(row, c) - most));
-    scratch.largest[thread] = most;
-    scratch.totals[thread] = total;
-    scratch.weighted[thread] = 0;
-    if (shape.smoothing == 0) return;
-    for (Index c = thread; c < classes; c += block_size)
-      scratch.weighted[thread] +=
-          static_cast<double>(shape.of(c)) * static_cast<double>(get(row, c));
+    gather_row(logits + sample * classes, classes, thread, scratch);
   }
   FAST_HOST_DEVICE void finish(Index sample, int thread, const Scratch& scratch) const {
     const V* row = logits + sample * classes;

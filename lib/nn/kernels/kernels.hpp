@@ -127,6 +127,26 @@ template <class T>
 void dense_input_gradient(const T* weights, const T* dy, T* dx, Index count, Index inputs,
                           Index units);
 
+/// y = exp(x) / Σ exp(x) of each row. y may be x.
+template <class T>
+void softmax_forward(const T* x, T* y, Index rows, Index columns);
+template <class T>
+void softmax_backward(const T* y, const T* dy, T* dx, Index rows, Index columns);
+
+/// Queries, keys and values of a step lie one after the other: [sample][step][3][head][width].
+/// Weights are [sample][head][step][step], sums of the values [sample][step][head][width].
+struct AttentionSize {
+  Index samples, steps, heads, width;
+  bool causal;
+  Index features() const { return heads * width; }
+};
+template <class T>
+void attention_forward(const AttentionSize& size, const T* qkv, T* weights, T* sums);
+/// `scratch` is workspace of steps · steps elements.
+template <class T>
+void attention_backward(const AttentionSize& size, const T* qkv, const T* weights, const T* dsums,
+                        T* dqkv, T* scratch);
+
 /// Sequences are [sample][step][input]. The gates i, f, g, o of a step lie one after the other.
 struct LstmSize {
   Index samples, steps, inputs, hidden;

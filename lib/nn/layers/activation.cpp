@@ -2,9 +2,10 @@
 
 #include <cmath>
 
+#include "nn/layers/activation.hpp"
 #include "nn/layers/elementwise.hpp"
-#include "nn/layers/gelu.hpp"
 #include "nn/onnx/graph.hpp"
+#include "nn/shape.hpp"
 
 namespace fast::nn {
 namespace {
@@ -49,8 +50,72 @@ struct GeluKind : ElementwiseKind<Gelu> {
   }
 };
 
+struct TanhKind : ElementwiseKind<Tanh> {
+  static std::string describe(const Tanh&) { return "tanh"; }
+  static std::string to_onnx(const Tanh&, const std::string& in, OnnxGraph& graph) {
+    return graph.node("Tanh", {in});
+  }
+};
+
+struct SigmoidKind : ElementwiseKind<Sigmoid> {
+  static std::string describe(const Sigmoid&) { return "sigmoid"; }
+  static std::string to_onnx(const Sigmoid&, const std::string& in, OnnxGraph& graph) {
+    return graph.node("Sigmoid", {in});
+  }
+};
+
+struct LeakyReluKind : ElementwiseKind<LeakyRelu> {
+  static void keys(LeakyRelu& layer, Keys& keys) { keys.optional("slope", layer.slope); }
+  static std::string describe(const LeakyRelu& layer) {
+    return fmt::format("leaky relu, slope {}", layer.slope);
+  }
+  static Shape output(const LeakyRelu& layer, const Shape& in) {
+    demand(layer.slope >= 0 && layer.slope <= 1, "slope {} is not in [0, 1]", layer.slope);
+    return in;
+  }
+  static std::string to_onnx(const LeakyRelu& layer, const std::string& in, OnnxGraph& graph) {
+    return graph.node("LeakyRelu", {in},
+                      {onnx::attribute("alpha", static_cast<float>(layer.slope))});
+  }
+};
+
+/// Rows are the vectors, or the steps of the sequences.
+template <class T>
+class SoftmaxLayer final : public Layer<T> {
+ public:
+  SoftmaxLayer(const Softmax&, const Shape& in)
+      : steps_(in.size() == 2 ? in[0] : 1), features_(in.back()) {}
+
+  void forward(const T*, const T* x, T* y, const Pass<T>& pass) override {
+    softmax_forward(x, y, steps_ * pass.count, features_);
+  }
+  void backward(const T*, T*, const T*, const T* y, const T* dy, T* dx, Index count) override {
+    if (dx != nullptr) softmax_backward(y, dy, dx, steps_ * count, features_);
+  }
+
+ private:
+  Index steps_, features_;
+};
+
+struct SoftmaxKind : KindOf<Softmax, SoftmaxLayer> {
+  static std::string describe(const Softmax&) { return "softmax"; }
+  static Shape output(const Softmax&, const Shape& in) {
+    demand(in.size() <= 2,
+           "it takes vectors and sequences, its input is {}; put a flatten layer before it",
+           nn::describe(in));
+    return in;
+  }
+  static std::string to_onnx(const Softmax&, const std::string& in, OnnxGraph& graph) {
+    return graph.node("Softmax", {in}, {onnx::attribute("axis", std::int64_t{-1})});
+  }
+};
+
 }  // namespace
 
 const LayerEntry entries::gelu = entry_for<GeluKind>();
+const LayerEntry entries::tanh = entry_for<TanhKind>();
+const LayerEntry entries::sigmoid = entry_for<SigmoidKind>();
+const LayerEntry entries::leaky_relu = entry_for<LeakyReluKind>();
+const LayerEntry entries::softmax = entry_for<SoftmaxKind>();
 
 }  // namespace fast::nn

@@ -77,8 +77,47 @@ struct EmbeddingKind : KindOf<Embedding, EmbeddingLayer> {
   }
 };
 
+template <class T>
+class PositionLayer final : public Layer<T> {
+ public:
+  PositionLayer(const Position&, const Shape& in) : size_(elements_of(in)) {}
+
+  void forward(const T* parameters, const T* x, T* y, const Pass<T>& pass) override {
+    for (Index s = 0; s < pass.count; ++s) add(x + s * size_, parameters, y + s * size_, size_);
+  }
+  void backward(const T*, T* gradients, const T*, const T*, const T* dy, T* dx,
+                Index count) override {
+    std::copy_n(dy, size_, gradients);
+    for (Index s = 1; s < count; ++s)
+      add(static_cast<const T*>(gradients), dy + s * size_, gradients, size_);
+    if (dx != nullptr) std::copy_n(dy, count * size_, dx);
+  }
+
+  Index parameter_count() const override { return size_; }
+
+ private:
+  Index size_;
+};
+
+struct PositionKind : KindOf<Position, PositionLayer> {
+  static constexpr const char* prefix = "position";
+
+  static std::string describe(const Position&) { return prefix; }
+  static Shape output(const Position&, const Shape& in) {
+    demand_sequence(in);
+    return in;
+  }
+  static void list_tensors(const Position&, const Shape& in, Inventory& to) {
+    to.add_weight("weight", in, 2);  // as an embedding of the step's number
+  }
+  static std::string to_onnx(const Position&, const std::string& in, OnnxGraph& graph) {
+    return graph.node("Add", {in, graph.tensor("weight")});
+  }
+};
+
 }  // namespace
 
 const LayerEntry entries::embedding = entry_for<EmbeddingKind>();
+const LayerEntry entries::position = entry_for<PositionKind>();
 
 }  // namespace fast::nn

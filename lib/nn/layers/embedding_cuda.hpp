@@ -78,4 +78,37 @@ struct GpuPart<nn::Embedding> {
   }
 };
 
+/// y = x + the weights, which are the same for all samples.
+template <class V>
+struct AddPosition {
+  const V* x;
+  const float* weights;  // [size of a sample]
+  V* y;
+  Index count, sample_size;
+
+  Index size() const { return count; }
+  FAST_HOST_DEVICE void at(Index e) const { put(get(x, e) + weights[e % sample_size], y, e); }
+};
+
+template <>
+struct GpuPart<nn::Position> {
+  template <class V>
+  using Works = WorkList<AddPosition<V>, ColumnShares<V>, ColumnTotals>;
+  static constexpr bool takes_relu = false;
+
+  template <class V>
+  static Made<V> add(Builder<V>& build, const nn::Position&, const Ends& ends, const Values<V>& x,
+                     bool) {
+    const Index size = elements_of(ends.in), count = build.samples() * size;
+    const Index w = build.parameters(size);
+    const Values<V> y = build.values(count);
+    build.add(AddPosition<V>{x.get(), build.weights(w), y.get(), count, size});
+    const auto backward = [=, &build](const Values<V>& dy, bool wanted) -> Values<V> {
+      add_column_sums(build, dy.get(), build.samples(), size, build.gradients(w));
+      return wanted ? dy : nullptr;
+    };
+    return {y, backward, true};
+  }
+};
+
 }  // namespace fast::cuda

@@ -126,9 +126,9 @@ constexpr LayerEntry entry_for() {
 }
 
 namespace entries {
-extern const LayerEntry average_pool, batch_norm, conv1d, conv2d, dense, dropout, embedding,
-    flatten, gelu, global_average_pool, group_norm, gru, layer_norm, lstm, max_pool, relu, residual,
-    silu;
+extern const LayerEntry attention, average_pool, batch_norm, conv1d, conv2d, dense, dropout,
+    embedding, flatten, gelu, global_average_pool, group_norm, gru, layer_norm, leaky_relu, lstm,
+    max_pool, position, relu, residual, sigmoid, silu, softmax, tanh;
 }  // namespace entries
 
 }  // namespace fast::nn
