@@ -32,6 +32,7 @@ class NetworkBackend final : public Backend, private SlotStep {
         optimizer_(options.optimizer, network_.parameter_count()),
         sums_(options.accumulate > 1 ? network_.parameter_count() * sizeof(T) : 0) {
     require_valid(options);
+    require_logits(network_.spec());
   }
 
   std::string name() const override { return "nn"; }

@@ -19,4 +19,16 @@ void require_processor(bool fits) {
           "(x86-64-v3); rebuild it with -DFAST_PORTABLE=ON");
 }
 
+void require_logits(const ModelSpec& spec) {
+  if (spec.layers.empty()) return;
+  const LayerSpec& last = spec.layers.back();
+  const bool twice =
+      (spec.loss.kind == Loss::cross_entropy && std::holds_alternative<Softmax>(last)) ||
+      (spec.loss.kind == Loss::binary_cross_entropy && std::holds_alternative<Sigmoid>(last));
+  require(!twice, ErrorKind::argument,
+          "model {}: its last layer is {}, which the loss {} applies itself; remove this layer, or "
+          "choose the loss mse",
+          spec.name, describe(last), name(spec.loss.kind));
+}
+
 }  // namespace fast::nn

@@ -27,4 +27,8 @@ void require_answers(const Batch& batch, const ModelSpec& spec, const Shape& out
 /// Throws Error(argument) on options out of range. Does not check the options of the optimizer.
 void require_valid(const BackendOptions& options);
 
+/// Throws Error(argument) if the last layer is what the loss applies to the outputs itself: softmax
+/// or sigmoid.
+void require_logits(const ModelSpec& spec);
+
 }  // namespace fast::nn

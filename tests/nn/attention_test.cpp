@@ -178,3 +178,22 @@ TEST_CASE("what attention, positions and activations do not take is refused") {
   for (const double slope : {-0.1, 1.5, std::nan("")})
     CHECK_THAT(refusal({3}, {LeakyRelu{slope}}), ContainsSubstring("is not in [0, 1]"));
 }
+
+TEST_CASE("a model that ends with what its loss applies is not trained") {
+  const auto message = [](LayerSpec last, Loss loss) {
+    try {
+      make_backend<float>({"m", {4}, {Dense{3}, std::move(last)}, {loss}}, 1);
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::argument);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  CHECK_THAT(message(Softmax{}, Loss::cross_entropy),
+             ContainsSubstring("model m: its last layer is softmax, which the loss cross_entropy "
+                               "applies itself; remove this layer"));
+  CHECK_THAT(message(Sigmoid{}, Loss::binary_cross_entropy),
+             ContainsSubstring("sigmoid, which the loss binary_cross_entropy"));
+  CHECK(message(Softmax{}, Loss::mse) == "accepted");
+  CHECK(message(Sigmoid{}, Loss::cross_entropy) == "accepted");
+}

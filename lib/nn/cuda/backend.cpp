@@ -44,8 +44,9 @@ std::vector<TensorView> views(std::span<float> values, const std::vector<nn::Par
   return all;
 }
 
-nn::BackendOptions valid(const nn::BackendOptions& options) {
+nn::BackendOptions valid(const nn::ModelSpec& spec, const nn::BackendOptions& options) {
   nn::require_valid(options);
+  nn::require_logits(spec);
   return options;
 }
 
@@ -53,7 +54,7 @@ class DeviceBackend final : public Backend, public DeviceReplica {
  public:
   DeviceBackend(nn::ModelSpec spec, std::uint64_t seed, const nn::BackendOptions& options,
                 const NetworkOptions& network)
-      : options_(valid(options)),
+      : options_(valid(spec, options)),
         network_(spec, network),
         optimizer_(options.optimizer, network_.parameters().size(), network.device),
         weights_(network_.parameters()),
