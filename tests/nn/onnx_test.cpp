@@ -41,7 +41,8 @@ int evaluate_elsewhere(const std::filesystem::path& directory) {
 
 }  // namespace
 
-TEST_CASE("the reference evaluator of ONNX and ONNX Runtime find the logits that this library does") {
+TEST_CASE(
+    "the reference evaluator of ONNX and ONNX Runtime find the logits that this library does") {
   const testing::TemporaryDirectory directory;
   Rng rng(5);
   const ModelSpec sequences{
@@ -84,7 +85,9 @@ TEST_CASE("the reference evaluator of ONNX and ONNX Runtime find the logits that
   }
   const int status = evaluate_elsewhere(directory.path());
   if (status == 77) {
-    WARN("skipped: no ONNX evaluator (pip install onnx onnxruntime; FAST_ONNX_PYTHON names another python)");
+    WARN(
+        "skipped: no ONNX evaluator (pip install onnx onnxruntime; FAST_ONNX_PYTHON names another "
+        "python)");
     return;
   }
   CHECK(status == 0);

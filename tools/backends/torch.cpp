@@ -6,6 +6,7 @@
 #include <fast/core/error.hpp>
 #include <fast/nn/network.hpp>
 #include <fast/torch/backend.hpp>
+#include <limits>
 #include <unordered_map>
 #include <vector>
 
@@ -203,14 +204,14 @@ class SpecModule : public modules::Module {
     const Tensor weight = keep_tensors("position", {{"weight", in}}).front();
     return [weight](const Tensor& x) { return x + weight; };
   }
-  /// PyTorch takes [step][sample][feature].
+  /// PyTorch takes [step][sample][feature], and adds the mask to the scores.
   Function function(const nn::Attention& attention, const nn::Shape& in) {
     modules::MultiheadAttention module(in[1], attention.heads);
     register_module(fmt::format("attention{}", ++counts_["attention"]), module);
-    const Tensor later = at::ones({in[0], in[0]}, at::kBool).triu(1);
+    const Tensor later = at::full({in[0], in[0]}, -std::numeric_limits<double>::infinity()).triu(1);
     return [module, mask = attention.causal ? later : Tensor()](const Tensor& x) mutable {
       const Tensor steps = x.transpose(0, 1);
-      const Tensor hidden = mask.defined() ? mask.to(x.device()) : mask;
+      const Tensor hidden = mask.defined() ? mask.to(x) : mask;
       return std::get<0>(module->forward(steps, steps, steps, {}, false, hidden))
           .transpose(0, 1)
           .contiguous();

@@ -96,24 +96,24 @@ template <class T>
 void attention_backward(const AttentionSize& size, const T* qkv, const T* weights, const T* dsums,
                         T* dqkv, T* scratch) {
   Eigen::Map<Matrix<T>> grads(scratch, size.steps, size.steps);
-  each_head(size, const_cast<T*>(weights), [&](Index sample, Index head,
-                                               Eigen::Map<Matrix<T>> of_head) {
-    const Projected<T> in(size, const_cast<T*>(qkv), sample, head);
-    Projected<T> out(size, dqkv, sample, head);
-    const Head<T> dsum = sums_of(size, const_cast<T*>(dsums), sample, head);
-    out.value.noalias() = of_head.transpose() * dsum;
-    grads.noalias() = dsum * in.value.transpose();
-    softmax_backward(static_cast<const T*>(of_head.data()), static_cast<const T*>(scratch), scratch,
-                     size.steps, size.steps);
-    out.query.noalias() = scale_of<T>(size) * (grads * in.key);
-    out.key.noalias() = scale_of<T>(size) * (grads.transpose() * in.query);
-  });
+  each_head(size, const_cast<T*>(weights),
+            [&](Index sample, Index head, Eigen::Map<Matrix<T>> of_head) {
+              const Projected<T> in(size, const_cast<T*>(qkv), sample, head);
+              Projected<T> out(size, dqkv, sample, head);
+              const Head<T> dsum = sums_of(size, const_cast<T*>(dsums), sample, head);
+              out.value.noalias() = of_head.transpose() * dsum;
+              grads.noalias() = dsum * in.value.transpose();
+              softmax_backward(static_cast<const T*>(of_head.data()),
+                               static_cast<const T*>(scratch), scratch, size.steps, size.steps);
+              out.query.noalias() = scale_of<T>(size) * (grads * in.key);
+              out.key.noalias() = scale_of<T>(size) * (grads.transpose() * in.query);
+            });
 }
 
-#define FAST_INSTANTIATE(T)                                                                       \
-  template void softmax_forward(const T*, T*, Index, Index);                                      \
-  template void softmax_backward(const T*, const T*, T*, Index, Index);                           \
-  template void attention_forward(const AttentionSize&, const T*, T*, T*);                        \
+#define FAST_INSTANTIATE(T)                                                \
+  template void softmax_forward(const T*, T*, Index, Index);               \
+  template void softmax_backward(const T*, const T*, T*, Index, Index);    \
+  template void attention_forward(const AttentionSize&, const T*, T*, T*); \
   template void attention_backward(const AttentionSize&, const T*, const T*, const T*, T*, T*);
 FAST_INSTANTIATE(float)
 FAST_INSTANTIATE(double)

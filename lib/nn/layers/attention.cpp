@@ -107,8 +107,8 @@ struct AttentionKind : KindOf<Attention, AttentionLayer> {
       const std::string taken = graph.node("Gather", {qkv, graph.integers({which})});
       return graph.node("Squeeze", {taken, graph.integers({0})});
     };
-    const std::string query = graph.node(
-        "Mul", {part(0), graph.constant({1 / std::sqrt(static_cast<double>(width))})});
+    const std::string query =
+        graph.node("Mul", {part(0), graph.constant({1 / std::sqrt(static_cast<double>(width))})});
     std::string scores = graph.node("MatMul", {query, turned(part(1), {0, 1, 3, 2})});
     if (attention.causal) scores = graph.node("Add", {scores, mask(steps, graph)});
     const std::string weights =

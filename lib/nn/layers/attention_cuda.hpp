@@ -71,8 +71,7 @@ struct HeadSums {
 template <>
 struct GpuPart<nn::Attention> {
   template <class V>
-  using Works =
-      WorkList<HeadScores<V>, HeadSums<V>, RowSoftmax<float>, RowSoftmaxGradients<float>>;
+  using Works = WorkList<HeadScores<V>, HeadSums<V>, RowSoftmax<float>, RowSoftmaxGradients<float>>;
   static constexpr bool takes_relu = false;
 
   template <class V>
@@ -91,8 +90,7 @@ struct GpuPart<nn::Attention> {
       return Steps<const V>{from.get() + which * features, all};
     };
     const Sums weights = build.sums(sizes.weights());
-    build.add(
-        HeadScores<V>{sizes, read(qkv.y, 0), read(qkv.y, 1), weights.get(), factor});
+    build.add(HeadScores<V>{sizes, read(qkv.y, 0), read(qkv.y, 1), weights.get(), factor});
     build.add(RowSoftmax<float>{weights.get(), weights.get(), rows, steps, attention.causal});
     const Values<V> sums = build.values(count);
     build.add(HeadSums<V>{sizes, weights.get(), false, read(qkv.y, 2), {sums.get(), features}, 1});
@@ -106,8 +104,7 @@ struct GpuPart<nn::Attention> {
       build.add(RowSoftmaxGradients<float>{weights.get(), grads.get(), grads.get(), rows, steps});
       build.add(
           HeadSums<V>{sizes, grads.get(), false, read(qkv.y, 1), part(dqkv.get(), 0), factor});
-      build.add(
-          HeadSums<V>{sizes, grads.get(), true, read(qkv.y, 0), part(dqkv.get(), 1), factor});
+      build.add(HeadSums<V>{sizes, grads.get(), true, read(qkv.y, 0), part(dqkv.get(), 1), factor});
       return qkv.backward(dqkv, wanted);
     };
     return {out.y, backward, true};
