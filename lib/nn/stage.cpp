@@ -95,6 +95,7 @@ template <class T>
 Stage<T>::Stage(ModelSpec model, LayerRange layers, std::uint64_t seed, std::size_t micro_batches)
     : model_(std::move(model)), layers_(layers) {
   require_processor(processor_fits());
+  require_logits(model_);
   const std::vector<Shape> all = shapes(model_);
   require(layers.first < layers.last && layers.last <= model_.layers.size(), ErrorKind::argument,
           "Stage: layers [{}, {}) of model {}, which has {} layers", layers.first, layers.last,

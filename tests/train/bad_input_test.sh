@@ -191,6 +191,10 @@ check_models() {
   refused "a key that is required, misspelled" "net.toml:3: layer 2 (lstm): \"hidden\" is missing" "\"hiden\"" -- --model "$file"
   printf 'layers = [{type = "flatten"}, {type = "dense", units = 3}]\n' >"$file"
   refused "a file with other outputs" "outputs are [3], of layer 2 (dense 3)" "needs [10]" -- --model "$file"
+  printf 'layers = [{type = "flatten"}, {type = "dense"}, {type = "softmax"}]\n' >"$file"
+  refused "a softmax before a loss that has one" "last layer is softmax" "cross_entropy applies itself" -- --model "$file"
+  printf 'layers = [{type = "lstm", hidden = 6, every_step = true},\n{type = "attention", heads = 4}]\n' >"$file"
+  refused "heads that do not divide" "net.toml:2: layer 2 (attention, heads 4)" "6 features do not split" -- --model "$file"
   printf 'a,share\n1,0.5\n2,1.5\n3,0.25\n4,0.5\n' >"$directory/share.csv"
   refused "targets that are no shares" "share.csv has the target 1.5" "from 0 to 1" \
     -- --data "$directory/share.csv" --target share --loss binary_cross_entropy --model mlp:2 --batch-size 1
