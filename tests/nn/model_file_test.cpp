@@ -92,14 +92,15 @@ TEST_CASE(
 TEST_CASE("an image of one channel is a sequence of its rows for a model that begins with steps") {
   for (const char* first : {R"({type = "conv1d", channels = 3, kernel = 3})",
                             R"({type = "lstm", hidden = 3, every_step = true})",
-                            R"({type = "gru", hidden = 3, every_step = true})"}) {
+                            R"({type = "gru", hidden = 3, every_step = true})",
+                            R"({type = "attention", heads = 2})", R"({type = "position"})"}) {
     const std::string text = fmt::format("layers = [{}, {{type = \"dense\"}}]", first);
     CHECK(parsed_model(text, {{1, 60, 2}, 2}).input == Shape{60, 2});
     CHECK_THAT(refusal(text, {{3, 60, 2}, 2}),
                ContainsSubstring("its input is [3x60x2]; no layer makes a sequence of images"));
     CHECK_THAT(refusal(text, {{120}, 2}),
                ContainsSubstring("its input is [120]; give samples steps, as input = [120, 1]"));
-    CHECK(parsed_model("input = [120, 1]\n" + text, {{120}, 2}).input == Shape{120, 1});
+    CHECK(parsed_model("input = [60, 2]\n" + text, {{120}, 2}).input == Shape{60, 2});
   }
 }
 
@@ -161,4 +162,19 @@ TEST_CASE("a model is described layer by layer") {
   CHECK_THAT(text, ContainsSubstring("    1  conv2d 6, kernel 5, stride 1, padding 2"));
   CHECK_THAT(text, ContainsSubstring("[6x28x28]              156\n"));
   CHECK_THAT(text, ContainsSubstring("all") && ContainsSubstring("61706\n"));
+}
+
+TEST_CASE("the transformer of the benchmarks has attention in blocks of its own") {
+  const ModelSpec spec = read_model(FAST_SOURCE_DIR "/bench/transformer.toml", {{32}, 40});
+  CHECK(shapes(spec).back() == Shape{32, 40});
+  const auto& attention = std::get<Attention>(std::get<Residual>(spec.layers.at(4)).body.at(1));
+  CHECK(attention.heads == 4);
+  CHECK(attention.causal);
+  const std::vector<ParameterSpec> list = parameters(spec);
+  const auto found = std::ranges::find(list, "attention2.out_proj.weight", &ParameterSpec::name);
+  REQUIRE(found != list.end());
+  CHECK(found->shape == Shape{64, 64});
+  // Two norms, attention and two dense layers a block.
+  const std::size_t block = 2 * 128 + 4 * (64 * 64 + 64) + (65 * 256 + 257 * 64);
+  CHECK(parameter_count(spec) == 40 * 64 + 32 * 64 + 2 * block + 128 + 65 * 40);
 }
