@@ -13,5 +13,6 @@
 #include <fast/topology/load.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/closing.hpp>
+#include <fast/worker/replicas.hpp>
 #include <fast/worker/rotating_arena.hpp>
 #include <fast/worker/worker.hpp>

@@ -16,6 +16,23 @@ namespace membership {
 class Members;
 }
 
+namespace exchange {
+
+/// The workers of a group have parts of models, each on several ranks: what one of them, before it
+/// goes on alone, has to do with the other ranks of its replica.
+class PartOfReplica {
+ public:
+  virtual ~PartOfReplica() = default;
+  /// A call of this rank's worker has failed, which it announces next. False if another rank of any
+  /// replica reports a failure. Does not return if a rank of this replica is lost.
+  virtual bool note_failure() noexcept = 0;
+  /// This rank's worker has taken its neighbors' weights. The others of its replica have taken
+  /// none.
+  virtual void note_rejoin() = 0;
+};
+
+}  // namespace exchange
+
 /// As Group has the functions of the same name.
 class GroupImpl {
  public:
@@ -76,6 +93,10 @@ class GroupImpl {
     return nullptr;
   }
 
+  /// Null where each worker has a whole model.
+  const std::shared_ptr<exchange::PartOfReplica>& part() const { return part_; }
+  void set_part(std::shared_ptr<exchange::PartOfReplica> part) { part_ = std::move(part); }
+
   /// The latest link of this group; null if nobody uses it any more.
   std::shared_ptr<exchange::SlotPeers> latest_link() const { return link_.lock(); }
   bool link_is_for_reducers() const { return link_is_for_reducers_; }
@@ -85,6 +106,7 @@ class GroupImpl {
   }
 
  private:
+  std::shared_ptr<exchange::PartOfReplica> part_;
   std::weak_ptr<exchange::SlotPeers> link_;
   bool link_is_for_reducers_ = false;
 };

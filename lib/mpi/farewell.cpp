@@ -21,6 +21,7 @@ constexpr Seconds patience{3}, longest_report{10};
 /// What this process has heard. MPI, too, is one for a process.
 struct Heard {
   std::mutex mutex;
+  const Communicator* leaving = nullptr;
   MPI_Comm comm = MPI_COMM_NULL;
   std::map<int, int> tags;  ///< by rank
   bool is_silent = false;   ///< this process
@@ -77,6 +78,7 @@ bool wait_and_hear(Request& request, const Deadline& deadline, const std::vector
 
 void hear_farewells(const Communicator* leaving) {
   const std::scoped_lock lock(heard().mutex);
+  heard().leaving = leaving;
   heard().comm = leaving == nullptr ? MPI_COMM_NULL : leaving->impl()->comm;
   heard().tags.clear();
 }
@@ -84,6 +86,16 @@ void hear_farewells(const Communicator* leaving) {
 void leave_the_report_to_others() {
   const std::scoped_lock lock(heard().mutex);
   heard().is_silent = true;
+}
+
+void leave_because_of_others() noexcept {
+  try {
+    leave_the_report_to_others();
+    const Communicator* leaving = heard().leaving;
+    if (leaving != nullptr) meet_to_leave(*leaving, Deadline(longest_report), true);
+  } catch (const std::exception&) {  // some are gone
+  }
+  implementation::report_process_manager();
 }
 
 void await_report(const std::vector<int>& ranks) {

@@ -17,6 +17,10 @@ void hear_farewells(const Communicator* leaving);
 /// after the deadline, or if the launcher reports that a rank has ended.
 bool meet_to_leave(const Communicator& leaving, const Deadline& deadline, bool failed);
 
+/// Of a thread beside one that is in a call which does not end, before it ends the process: leaves
+/// as a rank that fails because of others. Waits for all ranks, for ten seconds at most.
+void leave_because_of_others() noexcept;
+
 struct Farewell {
   int place = 0;          ///< in the list that was given
   bool reported = false;  ///< it has failed and has reported why

@@ -5,6 +5,7 @@
 #include <fast/core/error.hpp>
 
 #include "core/numbers.hpp"
+#include "exchange/group_impl.hpp"
 #include "mpi/launcher.hpp"
 
 namespace fast::worker {
@@ -48,6 +49,15 @@ bool Participation::abandon() noexcept {
   if (departed_) return true;  // nobody waits for this worker any more; it reports its own errors
   if (failed_) return false;
   failed_ = true;
+  const auto& part = GroupImpl::of(worker_.setting.group).part();
+  if (!part) return announce_failure();
+  const bool reports = part->note_failure();
+  announce_failure();
+  return reports;
+}
+
+/// False if another worker has failed before.
+bool Participation::announce_failure() noexcept {
   if (ended_) return members_ || peers_->announce(WorkerStatus::failed);  // the others go on
   ended_ = true;
   if (members_ && members_->map().is_spare(members_->map().rank())) {

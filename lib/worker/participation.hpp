@@ -34,6 +34,7 @@ class Participation {
 
  private:
   bool looks_at_seat();
+  bool announce_failure() noexcept;
   void vacate() noexcept;
 
   Context worker_;

@@ -10,6 +10,7 @@
 #include "combine/accelerator.hpp"
 #include "core/ended_by_check.hpp"
 #include "core/message.hpp"
+#include "exchange/group_impl.hpp"
 #include "exchange/open_coordinator.hpp"
 #include "worker/impl.hpp"
 #include "worker/site_exchange.hpp"
@@ -300,6 +301,7 @@ void Worker::Impl::rejoin() {
     return setting.members ? setting.members->map().entered() : 0;
   });
   round.combiner().memory().leave_out_rounds();
+  if (const auto& part = GroupImpl::of(setting.group).part()) part->note_rejoin();
 }
 
 void Worker::Impl::republish() {

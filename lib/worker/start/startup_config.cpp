@@ -18,6 +18,7 @@
 #include "combine/accelerator.hpp"
 #include "core/contains.hpp"
 #include "exchange/collective/host_broadcast.hpp"
+#include "exchange/group_impl.hpp"
 #include "worker/site_exchange.hpp"
 #include "worker/start/link_builder.hpp"
 #include "worker/start/robust_start.hpp"
@@ -278,6 +279,28 @@ void check_for_sites(const Group& group, const WorkerOptions& options) {
           "Worker: a site whose tensors are on a device; hand over a mirror in host memory");
 }
 
+/// Options that need the whole model, which no rank of a replica of several has.
+void check_for_parts(const Group& group, const WorkerOptions& options) {
+  if (!GroupImpl::of(group).part()) return;
+  const auto refuse = [](bool given, std::string_view what, std::string_view reason) {
+    require(!given, ErrorKind::argument,
+            "Worker: {} with replicas: {}; each rank has a part of the model, so "
+            "choose another one",
+            what, reason);
+  };
+  refuse(options.algorithm.traits().name == "event_triggered", "algorithm event_triggered",
+         "it compares the distance that the whole model has moved with a threshold");
+  refuse(options.not_finite == NotFinite::heal, "on_nonfinite heal",
+         "one rank would take back its part of a step, and the others of the replica would keep "
+         "theirs");
+  refuse(options.robust == Robust::clip, "robust clip",
+         "it compares the distances of whole models");
+  refuse(options.robust == Robust::trimmed_mean, "robust trimmed_mean",
+         "a publication that is not finite is left out as a whole");
+  refuse(options.site != nullptr, "a site",
+         "each part of the model would join as a site of its own");
+}
+
 /// The part of each rank alone. Returns what the user should know.
 std::string check_own_part(const Group& group, std::optional<StartupConfig>& agreed,
                            const TopologyRule& rule, std::vector<TensorView> parameters,
@@ -285,6 +308,7 @@ std::string check_own_part(const Group& group, std::optional<StartupConfig>& agr
   check_options(options, options.algorithm.traits());
   check_for_robust(options);
   check_for_spares(group, options);
+  check_for_parts(group, options);
   check_for_sites(group, options);
   TopologyConfig wiring{rule, options.weights, options.lazy_weights};
   ResolvedTopology wired = wiring.of(group.size(), options);

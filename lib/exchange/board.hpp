@@ -1,0 +1,68 @@
+// What each rank says of itself by one number.
+#pragma once
+
+#include <fast/core/deadline.hpp>
+#include <fast/exchange/group.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "exchange/group_impl.hpp"
+#include "membership/gossip.hpp"
+#include "membership/periodic_thread.hpp"
+#include "membership/records.hpp"
+
+namespace fast::exchange {
+
+/// A word of each rank that all ranks can read at any time, also while others train.
+///
+/// Words of other hosts arrive by gossip: after a tenth of a second or so, and sooner while words
+/// differ.
+class Board {
+ public:
+  /// Collective.
+  explicit Board(const Group& group)
+      : region_(group.allocate(format.size_bytes(), Deadline(deadline))),
+        records_(region_.parts, group.rank(), format),
+        news_(records_, group.hosts(),
+              GroupImpl::of(group).open_datagrams(region_.parts.size() * format.size_bytes(),
+                                                  Deadline(deadline))) {
+    if (news_.has_other_hosts())
+      thread_ = std::make_unique<membership::PeriodicThread>([this](Seconds) { return tick(); });
+  }
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  /// The word of this rank. It only grows.
+  void set(std::uint64_t value) { records_.raise(number, value); }
+
+  /// The newest known words of all ranks; 0 at first.
+  std::vector<std::uint64_t> words() const {
+    std::vector<std::uint64_t> all;
+    for (int rank = 0; rank < records_.size(); ++rank) all.push_back(records_.read(rank, number));
+    return all;
+  }
+
+ private:
+  static constexpr Seconds deadline{300};
+  static constexpr std::size_t number = 0;
+  static constexpr membership::RecordBoard::Format format{.words = 2, .common = 1};
+
+  /// True while ranks are at different places: some may wait for the others.
+  bool tick() {
+    while (news_.receive()) news_.take_over(records_);
+    news_.note(records_);
+    news_.send();
+    const std::vector<std::uint64_t> all = words();
+    return std::count(all.begin(), all.end(), all.front()) < records_.size();
+  }
+
+  Region region_;
+  membership::RecordBoard records_;
+  membership::Gossip news_;                             ///< the ticker's
+  std::unique_ptr<membership::PeriodicThread> thread_;  ///< declared last; null on one host
+};
+
+}  // namespace fast::exchange

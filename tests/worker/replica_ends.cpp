@@ -1,0 +1,94 @@
+// Replicas of two ranks, of which rank 2 does something.   fastrun -n 6 replica_ends HOW FOLDER
+//   kill, stop: it dies, or sleeps for 4 s    raise, between: it throws in a step, or between two
+//   together: all throw    after: rank 2 dies when training is over    status: it ends with status
+//   3
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fast/core/error.hpp>
+#include <fast/mpi/environment.hpp>
+#include <fast/topology/graphs.hpp>
+#include <fast/topology/stencil.hpp>
+#include <fast/worker/replicas.hpp>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace fast;
+
+namespace {
+
+constexpr int rounds = 60, of_event = 10;
+constexpr Seconds plenty{60};
+
+double now_s() { return Seconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+void note_time(const std::filesystem::path& file) {
+  std::ofstream(file) << fmt::format("{:.3f}", now_s());
+}
+
+/// The others of the replica wait for each message within a step.
+void talk(mpi::PointToPoint& messages) {
+  std::vector<std::byte> word(1);
+  const int other = 1 - messages.rank();
+  messages.send(other, word);
+  messages.receive(other, word, Deadline(plenty));
+}
+
+void act(const std::string& how, bool in_step, const std::filesystem::path& folder) {
+  if (in_step == (how == "between")) return;
+  note_time(folder / "began");
+  if (how == "kill") kill(getpid(), SIGKILL);
+  if (how == "stop") kill(getpid(), SIGSTOP);
+  if (how == "status") _exit(3);
+  if (how == "raise" || how == "between") throw std::runtime_error("no more batches");
+}
+
+int train(const mpi::Communicator& world, const std::string& how,
+          const std::filesystem::path& folder) {
+  const Replicas replicas(world, 2);
+  mpi::PointToPoint messages(replicas.inside(), Deadline(plenty));
+  std::vector<double> weights{1.0 * replicas.shard(), 0.1 * replicas.index()};
+  WorkerOptions options;
+  options.suspect_after = Seconds(1.5);
+  if (how.starts_with("average_")) options.algorithm = algorithm::allreduce();
+  const std::string what = how.substr(how.find('_') + 1);
+  Worker worker =
+      replicas.make_worker(stencil::ring(), {view_of("weights", std::span(weights))}, options);
+  const bool culprit = world.rank() == 2;
+  while (worker.round() < rounds) {
+    const bool now = worker.round() == of_event;
+    if (culprit && now && what != "after" && what != "together") act(what, false, folder);
+    worker.step([&] {
+      if (culprit && now && what != "after" && what != "together") act(what, true, folder);
+      if (now && what == "together") throw Error(ErrorKind::data, "the shapes do not fit");
+      talk(messages);
+      weights[1] += 0.01 * (replicas.index() + 1 - weights[1]);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    });
+  }
+  if (culprit && what == "after") act("kill", true, folder);
+  worker.await_finish();
+  talk(messages);
+  std::vector<double> mean(2);
+  worker.mean_model({view_of("weights", std::span(mean))});
+  std::printf("rank %d ended: %.17g %.17g mean %.17g %.17g, rejoined %d\n", world.rank(),
+              weights[0], weights[1], mean[0], mean[1], static_cast<int>(worker.stats().rejoined));
+  std::fflush(stdout);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return mpi::run(argc, argv, [&](const mpi::Communicator& world) {
+    require(argc == 3, ErrorKind::argument, "replica_ends HOW FOLDER");
+    return train(world, argv[1], argv[2]);
+  });
+}
