@@ -70,31 +70,16 @@ void report(SplitRun& run, const Task& task, const Losses& losses) {
   }
 }
 
-/// A stage of this rank's replica is gone: the other replicas go on.
-int end_without(const mpi::Communicator& world, const SplitRun& run, const std::string& why) {
-  std::fprintf(stderr, "rank %d: replica %d ends: %s\n", world.rank(), run.replica(), why.c_str());
-  world.disable_collectives();
-  return 1;
-}
-
 int train_in_stages(const mpi::Communicator& world, const Settings& settings, const Task& task) {
   SplitRun run(world, settings, task);
   Losses losses(settings, run.replica());
   for (int step = 0; step < settings.steps; ++step) {
     if (const auto loss = run.step()) losses.add(*loss);
-    if (!run.why_left().empty()) return end_without(world, run, run.why_left());
   }
-  const SplitRun::Finish finish = run.finish();
-  if (!run.why_left().empty()) return end_without(world, run, run.why_left());
-  if (!finish.all) world.disable_collectives();
-  try {
-    report(run, task, losses);
-    if (!settings.save.empty() && finish.is_first) save(run, settings);
-    run.pipeline().part();
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::peer_failed && error.kind() != ErrorKind::deadline) throw;
-    return end_without(world, run, error.what());
-  }
+  const bool is_first = run.finish();
+  report(run, task, losses);
+  if (is_first && !settings.save.empty()) save(run, settings);
+  run.part();
   return 0;
 }
 
@@ -164,7 +149,7 @@ Settings read_settings(const mpi::Communicator& world, int argc, char** argv) {
   Settings settings;
   agree(Group(world), Deadline(long_wait), "reading the options", [&] {
     settings = settings_from(argc, argv);
-    if (!settings.whole) plan_of(world, settings);
+    plan_of(settings);
     (void)worker_options(settings);
     topology_by_name(settings.topology);
     require(settings.save.empty() || world.rank() != 0 ||

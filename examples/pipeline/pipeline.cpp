@@ -137,34 +137,4 @@ std::vector<TensorView> Pipeline::gather(const std::vector<TensorView>& own,
   return parameters;
 }
 
-/// Marks go from the last stage to the first one, which then has those of all, and back.
-void Pipeline::join_marks(std::vector<float>& marks) {
-  const auto before = static_cast<int>(index_) - 1, after = static_cast<int>(index_) + 1;
-  if (!stage_.is_last()) {
-    const auto theirs = receive(after, marks.size());
-    for (std::size_t i = 0; i < marks.size(); ++i) marks[i] = std::max(marks[i], theirs[i]);
-  }
-  if (!stage_.is_first()) {
-    send(before, marks);
-    const auto all = receive(before, marks.size());
-    marks.assign(all.begin(), all.end());
-  }
-  if (!stage_.is_last()) send(after, marks);
-}
-
-std::vector<int> Pipeline::of_any_stage(const std::vector<int>& own, int below) {
-  std::vector<float> marks(static_cast<std::size_t>(below));
-  for (const int number : own) marks[static_cast<std::size_t>(number)] = 1;
-  join_marks(marks);
-  std::vector<int> all;
-  for (int number = 0; number < below; ++number)
-    if (marks[static_cast<std::size_t>(number)] > 0) all.push_back(number);
-  return all;
-}
-
-void Pipeline::part() {
-  std::vector<float> word(1);
-  join_marks(word);
-}
-
 }  // namespace pipeline

@@ -26,8 +26,7 @@ class Pipeline {
            const fast::nn::OptimizerSpec& optimizer, fast::Seconds deadline);
 
   /// One step of the optimizer on a batch. The last stage returns the mean loss before the step.
-  /// Throws Error(peer_failed) or Error(deadline), with the weights unchanged, if another stage is
-  /// gone.
+  /// Throws Error(deadline) if another stage hangs.
   std::optional<double> train(const fast::Batch& batch);
 
   /// Without changing anything. The last stage returns the result.
@@ -42,12 +41,6 @@ class Pipeline {
   std::vector<fast::TensorView> gather(const std::vector<fast::TensorView>& own,
                                        std::deque<std::vector<float>>& memory);
 
-  /// The numbers that some stage of the replica gives, ascending. Throws as train().
-  std::vector<int> of_any_stage(const std::vector<int>& own, int below);
-
-  /// Before this rank's program ends: waits until the other stages have all that they were sent.
-  void part();
-
  private:
   void forward(const fast::Batch& batch, std::size_t part);
   void backward(const fast::Batch& batch, std::size_t part);
@@ -57,7 +50,6 @@ class Pipeline {
   std::size_t in_flight() const { return plan_.stages.size() - index_; }
   std::span<const float> receive(int from, std::size_t values);
   void send(int to, std::span<const float> values);
-  void join_marks(std::vector<float>& marks);
 
   Plan plan_;
   std::size_t index_;  ///< of this stage

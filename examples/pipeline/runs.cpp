@@ -29,15 +29,11 @@ const Batch& batch_of(data::Loader& loader, std::size_t step) {
 
 }  // namespace
 
-Plan plan_of(const mpi::Communicator& world, const Settings& settings) {
+Plan plan_of(const Settings& settings) {
   Plan plan;
   plan.model = model_of(settings);
   plan.stages = nn::stages_of(plan.model, settings.cuts);
   plan.micro_batches = settings.micro_batches;
-  const auto stages = static_cast<int>(plan.stages.size());
-  require(world.size() % stages == 0, ErrorKind::argument,
-          "{} ranks for {} stages; a multiple of {} is required, or other cuts", world.size(),
-          stages, stages);
   return plan;
 }
 
@@ -49,83 +45,36 @@ Task make_task(std::uint64_t seed) {
 
 void check_batches(const mpi::Communicator& world, const Settings& settings, const Task& task) {
   const auto stages = settings.whole ? 1 : static_cast<int>(settings.cuts.size()) + 1;
-  loader_of(settings, task, world.size() / stages, 0);
+  loader_of(settings, task, std::max(1, world.size() / stages), 0);
 }
 
 SplitRun::SplitRun(const mpi::Communicator& world, const Settings& settings, const Task& task)
-    : SplitRun(world, settings, task, plan_of(world, settings)) {}
-
-SplitRun::SplitRun(const mpi::Communicator& world, const Settings& settings, const Task& task,
-                   const Plan& plan)
-    : replica_(world.rank() / static_cast<int>(plan.stages.size())),
-      options_{.learning_rate = settings.learning_rate},
+    : options_{.learning_rate = settings.learning_rate},
       pause_(settings.step_ms / 1000),
-      group_(
-          world.split(world.rank() % static_cast<int>(plan.stages.size()), Deadline(start_limit))),
-      pipeline_(world.split(replica_, Deadline(start_limit)), plan, settings.seed,
-                optimizer_of(settings), Seconds(settings.deadline_s)),
-      loader_(loader_of(settings, task, group_.size(), replica_)),
-      worker_(group_, topology_by_name(settings.topology), pipeline_.tensors(),
-              worker_options(settings)) {}
+      plan_(plan_of(settings)),
+      replicas_(world, static_cast<int>(plan_.stages.size())),
+      pipeline_(replicas_.inside(), plan_, settings.seed, optimizer_of(settings),
+                Seconds(settings.deadline_s)),
+      loader_(loader_of(settings, task, replicas_.count(), replicas_.index())),
+      worker_(replicas_.make_worker(topology_by_name(settings.topology), pipeline_.tensors(),
+                                    worker_options(settings))) {}
 
 std::optional<double> SplitRun::step() {
   std::this_thread::sleep_for(pause_);
-  const Batch& batch = batch_of(loader_, made_++);
   std::optional<double> loss;
-  worker_.begin_round();
-  try {
-    loss = pipeline_.train(batch);
-  } catch (const Error& error) {
-    leave(error);
-    return std::nullopt;
-  }
-  try {
-    loss ? worker_.end_round(*loss, options_) : worker_.end_round(options_);
-  } catch (...) {
-    fail_together();
-  }
+  worker_.step([&] { loss = pipeline_.train(batch_of(loader_, made_++)); }, options_);
   return loss;
 }
 
-/// Publishes the weights as they were before this step, and leaves.
-void SplitRun::leave(const Error& reason) {
-  try {
-    if (reason.kind() != ErrorKind::peer_failed && reason.kind() != ErrorKind::deadline)
-      throw reason;
-    worker_.end_round(options_);
-    worker_.leave();
-  } catch (const Error&) {  // the rule averages over all workers, or the group is gone, too
-    const bool is_first = worker_.abandon();
-    if (is_first) throw Error(ErrorKind::mpi, reason.what());
-    throw reason;
-  }
-  group_.disable_collectives();
-  why_left_ = reason.what();
-}
-
-/// The other workers of this stage end, too; one of them reports the error.
-void SplitRun::fail_together() { worker::rethrow_as_failed(worker_.abandon()); }
-
-SplitRun::Finish SplitRun::finish() {
+bool SplitRun::finish() {
   worker_.await_finish();
-  const Departures gone = worker_.departed();
-  std::vector<int> missing = gone.lost;
-  missing.insert(missing.end(), gone.left.begin(), gone.left.end());
-  try {
-    missing = pipeline_.of_any_stage(missing, replicas());
-  } catch (const Error& error) {
-    group_.disable_collectives();
-    why_left_ = error.what();
-    return {.all = false, .is_first = false};
-  }
-  if (!missing.empty()) group_.disable_collectives();
-  Finish result{.all = missing.empty(), .is_first = true};
-  for (int other = 0; other < replica_; ++other)
-    if (std::find(missing.begin(), missing.end(), other) == missing.end()) result.is_first = false;
-  return result;
+  const std::vector<int> gone = replicas_.agree_on(worker_.departed().lost);
+  int first = 0;
+  while (std::binary_search(gone.begin(), gone.end(), first)) ++first;
+  return first == replicas_.index();
 }
 
-void SplitRun::take_mean_model() { worker_.mean_model(pipeline_.tensors()); }
+void SplitRun::part() { replicas_.inside().barrier(Deadline(start_limit), "the end"); }
 
 WholeRun::WholeRun(const mpi::Communicator& workers, const Settings& settings, const Task& task)
     : options_{.learning_rate = settings.learning_rate},

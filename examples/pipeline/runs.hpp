@@ -3,18 +3,17 @@
 
 #include <fast/backend/backend.hpp>
 #include <fast/data/loader.hpp>
+#include <fast/worker/replicas.hpp>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "pipeline/pipeline.hpp"
 #include "pipeline/settings.hpp"
 
 namespace pipeline {
 
-/// How the world's ranks divide the model. Throws Error(argument) if their number is no multiple of
-/// the stages, or if a cut is no layer.
-Plan plan_of(const fast::mpi::Communicator& world, const Settings& settings);
+/// How a replica divides the model. Throws Error(argument) if a cut is no layer.
+Plan plan_of(const Settings& settings);
 
 /// A made-up task: images of 28x28 pixels in 10 classes.
 struct Task {
@@ -30,46 +29,33 @@ void check_batches(const fast::mpi::Communicator& world, const Settings& setting
 /// other, usually on one host. The ranks of each stage are workers that average with each other.
 class SplitRun {
  public:
-  /// Collective over the world. Throws as plan_of().
+  /// Collective over the world. Throws as plan_of() and fast::Replicas.
   SplitRun(const fast::mpi::Communicator& world, const Settings& settings, const Task& task);
 
-  int replica() const { return replica_; }
-  int replicas() const { return worker_.size(); }
-  bool is_last_stage() { return pipeline_.stage().is_last(); }
+  int replica() const { return replicas_.index(); }
+  int replicas() const { return replicas_.count(); }
 
-  /// One step; in the last stage of a replica, its loss. If another stage of this replica is gone,
-  /// this worker leaves training: its weights no longer count, and why_left() says why. Rules that
-  /// average over all workers allow no leaving: then the error is thrown, and the run ends.
+  /// One step; in the last stage of a replica, its loss.
   std::optional<double> step();
-  const std::string& why_left() const { return why_left_; }
 
-  /// Replicas all of whose stages are still there when training is over. If a stage of this
-  /// replica is gone, why_left() says so.
-  struct Finish {
-    bool all = true;       ///< nobody is lost
-    bool is_first = true;  ///< no replica with a lower number is there
-  };
-  Finish finish();
+  /// Waits until all have trained. True in the first replica of those that are there.
+  bool finish();
 
   /// After finish(): the mean model of this stage, in place of this worker's own weights.
-  void take_mean_model();
+  void take_mean_model() { worker_.mean_model(pipeline_.tensors()); }
+  /// Before the program ends: waits until the other stages have all that they were sent.
+  void part();
   Pipeline& pipeline() { return pipeline_; }
 
  private:
-  SplitRun(const fast::mpi::Communicator& world, const Settings& settings, const Task& task,
-           const Plan& plan);
-  void leave(const fast::Error& reason);
-  [[noreturn]] void fail_together();
-
-  int replica_;
   fast::StepOptions options_;
   fast::Seconds pause_;
-  fast::Group group_;  ///< of this stage's workers
+  Plan plan_;
+  fast::Replicas replicas_;
   Pipeline pipeline_;
   fast::data::Loader loader_;
   fast::Worker worker_;
   std::size_t made_ = 0;  ///< steps
-  std::string why_left_;
 };
 
 /// The reference: every rank has the whole model, and computes the same micro-batches.

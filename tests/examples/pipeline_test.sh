@@ -13,7 +13,7 @@ refused() {
   expect "$title" 1 "error: " "$text" -- "$mpiexec" -n "$ranks" "$pipeline" --steps 2 "$@"
   [[ $(grep -c "error: " "$directory/output") -eq 1 ]] || report_failure "$title: not one error line"
 }
-refused "ranks and stages" 3 "3 ranks for 2 stages; a multiple of 2 is required" --
+refused "ranks and stages" 3 "3 ranks are not divisible by 2 shards; start a multiple of 2, as by  fastrun -n 4" --
 refused "a cut that is no layer" 2 "a cut after 99 layers; model lenet5 has 12 layers" -- --cut 99
 refused "cuts that decrease" 3 "a cut after 3 layers" -- --cut 7,3
 refused "a stage without parameters" 3 "have no parameters" -- --cut 6,7
@@ -58,7 +58,7 @@ killed() {
     grep -qF -e "$text" "$directory/output" || report_failure "$title: no \"$text\""
   done
 }
-killed "a stage is killed" 0 "rank 3: replica 1 ends: PointToPoint: rank 2 has ended" \
+killed "a stage is killed" 0 "rank 3: replica 1 of 2 ends: rank 2 was lost; the other replicas go on" \
   "replica 0 step 60 loss" "replica 0 of 2: loss" "2 of 4 ranks ended well" -- --steps 60
 grep -qF "replica 1 of 2: loss" "$directory/output" && report_failure "a stage is killed: its replica goes on"
 killed "a stage is killed, with a rule that averages over all" 1 "all-reduce: worker 1 is gone" "0 of 4 ranks ended well" -- \
@@ -77,7 +77,7 @@ rm -f "$directory/mean.safetensors"
 if "$mpiexec" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
   echo "skipped: a stage that dies at the end: with Open MPI, ranks ignore SIGPIPE"
 else
-  expect "a stage dies at the end" 0 "rank 0: replica 0 ends: " "rank 1: replica 0 ends: " "replica 1 of 2: loss " \
+  expect "a stage dies at the end" 0 "rank 0: replica 0 of 2 ends: rank 2 was lost; the other replicas go on" "replica 1 of 2: loss " \
     "3 of 6 ranks ended well" -- timeout -k 5 60 "$fastrun" -n 6 --min-workers 3 "$directory/mortal" "$pipeline" --cut 3,7 --losses \
     --steps 12 --step-ms 50 --batch 4 --micro-batches 4 --save "$directory/mean.safetensors"
   expect "the model of the replica that is left" 0 "conv1.weight" "fc3.bias" -- "$model" info "$directory/mean.safetensors"
