@@ -166,7 +166,7 @@ ParameterLayout ParameterLayout::rebound(std::vector<TensorView> views) const {
   ParameterLayout moved(std::move(views), device);
   require(moved.hash_ == hash_, ErrorKind::mismatch,
           "rebind: the tensors handed over ({}) differ from those of before ({}) in name, shape or "
-          "type",
+          "type; make a new worker of them",
           moved.describe(), describe());
   return moved;
 }

@@ -16,6 +16,9 @@ def chosen_by(function: Callable[..., bool] | None) -> Chosen | None:
     """The user's function takes a tensor's name, or the name and the tensor."""
     if function is None:
         return None
+    if not callable(function):
+        raise _core.ArgumentError(f"Worker: participates and frozen take a function of a tensor's name, a {type(function).__name__} "
+                                  "was given; give such as  lambda name: name in names")
     try:
         wanted = [one for one in inspect.signature(function).parameters.values()
                   if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.default is one.empty]
@@ -103,8 +106,8 @@ class Replica:
 def replica_of(model: Any, buffers: set[str], chosen: Chosen | None) -> Replica:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
-        _refuse_shards([*model.named_parameters(), *model.named_buffers()])
         require_whole_parameters(model)
+        _refuse_shards([*model.named_parameters(), *model.named_buffers()])
         return TorchReplica(model, chosen)
     jax = sys.modules.get("jax")
     if jax is not None and any(isinstance(leaf, jax.Array) for leaf in jax.tree_util.tree_leaves(model)):
@@ -135,13 +138,17 @@ def has_base(module: Any, name: str) -> bool:
 
 
 def require_whole_parameters(model: Any) -> None:
-    """Raises ArgumentError for modules whose parameters are parts that nothing tells from whole ones."""
+    """Raises ArgumentError for modules without memory yet, and for those whose parameters are parts that nothing tells from whole
+    ones."""
     for name, module in model.named_modules():
         if has_base(module, "FullyShardedDataParallel"):
             raise _core.ArgumentError(f"Worker: module \"{name}\" is a FullyShardedDataParallel (FSDP1), whose flat parameters do not "
                                       "say which parts of which weights they are; use torch.distributed.fsdp.fully_shard "
                                       "(FSDP2) with fast.replicas()")
-    for name, tensor in model.named_parameters():
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if hasattr(tensor, "materialize"):
+            raise _core.ArgumentError(f"Worker: \"{name}\" of a lazy module has no shape yet; call the model with a batch before the "
+                                      "worker is made")
         if hasattr(tensor, "ds_id"):
             raise _core.ArgumentError(f"Worker: parameter \"{name}\" is a part of DeepSpeed's ZeRO stage 3; use fully_shard (FSDP2) "
                                       "with fast.replicas(), or a lower stage")
@@ -223,6 +230,9 @@ class InPlaceReplica(Replica):
         """The library cannot follow a parameter: optimizers and gradients have the old one."""
         before = self._given.get(name)
         if not is_buffer or (before is not None and not before[2]):
+            if before is None or array is None:
+                raise _core.MismatchError(f"Worker: tensor \"{name}\" {'came' if before is None else 'went'} after the worker was made; "
+                                          "make a new Worker of the model as it is now")
             raise _core.MismatchError(f"Worker: tensor \"{name}\" is not where it was; {self.REMEDY}")
 
     def _note_places(self) -> None:
@@ -260,6 +270,9 @@ class InPlaceReplica(Replica):
         return not is_buffer
 
     def _require_some(self) -> None:
+        if self._chosen is not None and self._choice and not any(self._choice.values()):
+            raise _core.ArgumentError(f"Worker: participates has chosen none of {len(self._choice)} tensors, as \"{next(iter(self._choice))}\"; "
+                                      "let it be true for some names")
         if not self._given and self._apart:
             name, why = next(iter(self._apart.items()))
             raise _core.ArgumentError(f"Worker: none of {len(self._apart)} tensors can be averaged: \"{name}\" {why}; let at least "

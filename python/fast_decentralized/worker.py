@@ -107,6 +107,8 @@ class Worker(Calls):
                 models.lay_flat(model)
             self._model = self._replica_of(model, set(buffers), models.chosen_by(participates), comm, replicas)
             self._rule = topologies.topology(topology)
+            if isinstance(algorithm, type):
+                raise _core.ArgumentError(f"Worker: algorithm is the class {algorithm.__name__}; give an object, {algorithm.__name__}()")
             if runtime.thread.group is not None:
                 memory.take(self, self._model.memory())
             self._model.settle()

@@ -229,9 +229,13 @@ def removed(model):
     del model["deep"]["w"]
 
 
-@pytest.mark.parametrize("change, name", [(replaced, "deep.w"), (shortened, "deep.w"), (added, "w"), (removed, "deep.w")])
+MOVED = "is not where it was; change arrays in place"
+
+
+@pytest.mark.parametrize("change, name, what", [(replaced, "deep.w", MOVED), (shortened, "deep.w", MOVED),
+                                                (added, "w", "came after the worker was made"), (removed, "deep.w", "went after")])
 @pytest.mark.parametrize("where", ["step", "between"])
-def test_arrays_that_were_replaced_are_told_by_name(change, name, where):
+def test_arrays_that_were_replaced_are_told_by_name(change, name, what, where):
     def work():
         model = {"deep": {"w": np.zeros(3), "v": np.zeros(2)}}
         worker = fast.Worker(model, deadline=20)
@@ -241,7 +245,7 @@ def test_arrays_that_were_replaced_are_told_by_name(change, name, where):
             if where == "step":
                 change(model)
 
-    with pytest.raises(fast.MismatchError, match=f'"{name}" is not where it was; change arrays in place'):
+    with pytest.raises(fast.MismatchError, match=f'"{name}" {what}'):
         fast.local.run(2, work)
 
 

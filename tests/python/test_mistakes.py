@@ -192,6 +192,15 @@ def test_rebind_names_what_is_no_model(other):
         fast.local.run(1, lambda: fast.Worker(numbers()).rebind(other))
 
 
+@pytest.mark.parametrize("given, text", [
+    ({"participates": ["x"]}, "a list was given; give such as"), ({"frozen": {"x"}}, "a set was given; give such as"),
+    ({"participates": lambda name: name == "y"}, 'participates has chosen none of 1 tensors, as "x"'),
+    ({"algorithm": fast.Rule}, r"algorithm is the class Rule; give an object, Rule\(\)")])
+def test_arguments_of_another_kind_are_named(given, text):
+    with pytest.raises(fast.ArgumentError, match=f"Worker: .*{text}"):
+        fast.local.run(2, lambda: fast.Worker(numbers(), deadline=20, **given))
+
+
 # PyTorch -----------------------------------------------------------------------------------------
 
 def layer(value):
@@ -246,6 +255,19 @@ def test_rebind_names_what_is_no_module():
 
     with pytest.raises(fast.ArgumentError, match="Worker.rebind: a OrderedDict was given, the worker was made with a Sequential"):
         fast.local.run(1, work)
+
+
+@pytest.mark.parametrize("layers", ["LazyLinear", "Linear LazyLinear", "Linear LazyBatchNorm1d"])
+def test_a_lazy_module_that_has_no_shapes_yet_is_named(layers):
+    nn = pytest.importorskip("torch").nn
+
+    def work():
+        made = [nn.Linear(2, 2) if name == "Linear" else getattr(nn, name)(*[2][:name == "LazyLinear"]) for name in layers.split()]
+        fast.Worker(nn.Sequential(*made), deadline=20)
+
+    place = len(layers.split()) - 1
+    with pytest.raises(fast.ArgumentError, match=f'Worker: "{place}.weight" of a lazy module has no shape yet; call the model'):
+        fast.local.run(2, work)
 
 
 @pytest.mark.parametrize("kind, text", [("meta", "is on the device meta, which has no memory; give .*to_empty"),

@@ -202,11 +202,14 @@ def removed(module):
     module[2].bias = None
 
 
-@pytest.mark.parametrize("change, name", [
-    (other_memory, "2.bias"), (replaced, "2.bias"), (of_another_part, "2.weight"), (other_dict, "2.bias"), (added, "further"),
-    (removed, "2.bias")])
+MOVED = "is not where it was; call worker.rebind"
+
+
+@pytest.mark.parametrize("change, name, what", [
+    (other_memory, "2.bias", MOVED), (replaced, "2.bias", MOVED), (of_another_part, "2.weight", MOVED), (other_dict, "2.bias", MOVED),
+    (added, "further", "came after the worker was made; make a new Worker"), (removed, "2.bias", "went after the worker was made")])
 @pytest.mark.parametrize("where", ["step", "between"])
-def test_tensors_that_were_replaced_are_told_by_name(change, name, where):
+def test_tensors_that_were_replaced_are_told_by_name(change, name, what, where):
     def work():
         module = net()
         worker = fast.Worker(module)
@@ -217,7 +220,7 @@ def test_tensors_that_were_replaced_are_told_by_name(change, name, where):
                 if where == "step" and step == 2:
                     change(module)
 
-    with pytest.raises(fast.MismatchError, match=f'"{name}" is not where it was; call worker.rebind'):
+    with pytest.raises(fast.MismatchError, match=f'"{name}" {what}'):
         fast.local.run(1, work)
 
 
