@@ -80,10 +80,11 @@ class Calls:
         self._calling(lambda core: None)
 
     def _rebind_to_model(self, core: CoreWorker) -> None:
-        """The library gets the tensors that the model has now."""
+        """The library gets the tensors that the model has now. It frees those of before, whose memory other threads may then
+        have."""
+        self._note_model()
         if core.rounds != NO_MORE_ROUNDS:
             core.rebind(self._model.tensors())
-        self._note_model()
 
     def _note_model(self) -> None:
         if runtime.thread.group is not None:

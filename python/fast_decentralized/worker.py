@@ -346,9 +346,10 @@ class Worker(Calls):
         self._model.move_to(model)
         if not self._has_left and core.rounds != NO_MORE_ROUNDS and self._model.has_another_choice():
             self._choose_again(core)
+            self._note_model()
         else:
+            self._note_model()
             core.rebind(self._model.tensors())
-        self._note_model()
 
     def _choose_again(self, core: _core.Worker) -> None:
         """Collective. In place of the library's worker comes one of other tensors, with the same weights and rounds."""

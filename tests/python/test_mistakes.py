@@ -1,5 +1,6 @@
 """Loops with usual mistakes: an error or a warning says what to do, or the result is right all the same."""
 import copy
+import importlib
 import pickle
 import warnings
 
@@ -168,6 +169,35 @@ def test_memory_that_a_worker_has_left_may_be_used_by_another_thread():
         return worker.rounds
 
     assert fast.local.run(2, work) == [0, 0]
+
+
+def test_memory_that_a_rebind_frees_is_no_longer_the_workers(monkeypatch):
+    """Another thread may get it at once."""
+    memory = importlib.import_module("fast_decentralized.memory")
+    taken = []
+    monkeypatch.setattr(memory, "take", lambda worker, places: taken.append(set(places)))
+
+    class Freeing:
+        def __init__(self, core):
+            self._core = core
+
+        def __getattr__(self, name):
+            return getattr(self._core, name)
+
+        def rebind(self, tensors):
+            assert taken[-1] == {tensor[1].__array_interface__["data"][0] for tensor in tensors}
+            self._core.rebind(tensors)
+
+    def work():
+        model = numbers()
+        worker = fast.Worker(model, deadline=20)
+        worker._core = Freeing(worker._core)
+        model["x"] = model["x"].copy()
+        worker.rebind()
+        worker._core = worker._core._core
+        return len(taken)
+
+    assert fast.local.run(1, work) == [3]  # at the start, in its end, and by rebind()
 
 
 def test_a_worker_is_not_copied():
