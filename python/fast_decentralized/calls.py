@@ -4,7 +4,7 @@ from __future__ import annotations
 import threading
 from typing import Any, Callable
 
-from . import _core, memory, models, runtime, topologies
+from . import _core, memory, models, reports, runtime, topologies
 from .hooks import Hooks
 from .observe import Ready
 from .replica_ranks import Replicas
@@ -127,6 +127,8 @@ class Calls:
             runtime.remember_failure(error)
             if is_end(error):
                 runtime.end_badly()
+        if not is_first:
+            reports.leave_to_others(error)
         text = str(error) if isinstance(error, _core.Error) else f"{type(error).__name__}: {error}"
         kind = _core.PeerFailedError if getattr(error, "kind", "") == "peer_failed" or not is_first else _core.ArgumentError
         self._failure = kind(f"Worker: a call of this worker has failed ({text}); make a new Worker")

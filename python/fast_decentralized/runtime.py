@@ -271,7 +271,9 @@ def _watch_for_failure() -> None:
         if _is_child:
             before(kind, error, trace)
             return
-        leave_as_failed(error)
+        had_failed = any(worker._failed for worker in _remembered(None))
+        if not leave_as_failed(error) and not had_failed:
+            reports.leave_to_others(error)
         sys.stdout.flush()
         if _quiet or not reports.is_elsewhere(error):
             reports.forget()

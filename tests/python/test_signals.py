@@ -1,10 +1,17 @@
 """Signals while a rank waits for others: handlers of Python run, and the statuses of all ranks fit each other."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
 import pytest
 from test_failures import statuses_of
 
 
-def interrupted(folder, wait, signal):
-    done, statuses = statuses_of(2, "interrupted.py", folder, wait, signal)
+def interrupted(folder, wait, name):
+    done, statuses = statuses_of(2, "interrupted.py", folder, wait, name)
     assert "the handler has not run" not in done.stderr, done.stderr
     return done, statuses
 
@@ -37,3 +44,27 @@ def test_an_interrupt_ends_the_wait(tmp_path, wait):
 def test_fastrun_has_the_status_of_the_ranks(started, tmp_path, wait, is_good):
     done = started(2, "interrupted.py", tmp_path, wait, "SIGTERM", launcher="fastrun", status=0 if is_good else 1)
     assert ("end 0" in done.stdout) == is_good, done.stdout + done.stderr
+
+
+INTERRUPTED = """
+import fast_decentralized as fast
+import numpy as np
+worker = fast.Worker({"x": np.zeros(1)}, "complete")
+print("ready\\n", end="", flush=True)
+while True:
+    with worker.round():
+        pass
+"""
+
+
+@pytest.mark.parametrize("launcher", ["mpiexec", "fastrun"])
+def test_an_interrupt_of_all_ranks_is_told_once(launcher):
+    if shutil.which(launcher) is None:
+        pytest.skip(f"{launcher} is not in the path")
+    ranks = subprocess.Popen([launcher, "-n", "4", sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             stdin=subprocess.DEVNULL, text=True, start_new_session=True)
+    for _ in range(4):
+        assert ranks.stdout.readline() == "ready\n"
+    os.killpg(ranks.pid, signal.SIGINT)  # as a terminal does
+    _, errors = ranks.communicate(timeout=60)
+    assert ranks.returncode != 0 and len(re.findall("^KeyboardInterrupt", errors, re.MULTILINE)) == 1, errors
