@@ -28,7 +28,7 @@ class PlainWork final : public DeviceWork {
     auto buffer = std::make_shared<AlignedBuffer>(size_bytes);
     return {buffer, buffer->data()};
   }
-  std::shared_ptr<std::byte> allocate_on_host(std::size_t size_bytes) override {
+  std::shared_ptr<std::byte> make_host_memory(std::size_t size_bytes) override {
     return make_memory(size_bytes);
   }
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
@@ -258,7 +258,7 @@ class HangingWork final : public DeviceWork {
   std::shared_ptr<std::byte> make_memory(std::size_t size_bytes) override {
     return PlainWork().make_memory(size_bytes);
   }
-  std::shared_ptr<std::byte> allocate_on_host(std::size_t size_bytes) override {
+  std::shared_ptr<std::byte> make_host_memory(std::size_t size_bytes) override {
     return make_memory(size_bytes);
   }
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {
@@ -280,6 +280,21 @@ class HangingWork final : public DeviceWork {
 };
 
 }  // namespace
+
+TEST_CASE("memory that is released while a kernel hangs is kept: to free it would wait") {
+  double waited_s = 0;
+  const auto work = std::make_shared<HangingWork>(waited_s);
+  for (const bool hangs : {false, true}) {
+    work->hangs = hangs;
+    if (hangs) CHECK_THROWS_AS(work->settle(), Error);
+    const auto other = std::make_shared<int>();
+    work->hold(other, 8);
+    work->allocate(100);
+    work->allocate_on_host(50);
+    CHECK(other.use_count() == (hangs ? 2 : 1));
+    CHECK(work->held() == (hangs ? 108 : 0));
+  }
+}
 
 TEST_CASE("a kernel that hangs costs one deadline, however many tasks wait for it") {
   double waited_s = 0;
@@ -338,7 +353,7 @@ class SlowToHost final : public DeviceWork {
     require(!lacks_memory_, ErrorKind::resource, "the device is full");
     return PlainWork().make_memory(size_bytes);
   }
-  std::shared_ptr<std::byte> allocate_on_host(std::size_t size_bytes) override {
+  std::shared_ptr<std::byte> make_host_memory(std::size_t size_bytes) override {
     return make_memory(size_bytes);
   }
   void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) override {

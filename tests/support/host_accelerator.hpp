@@ -185,7 +185,7 @@ class HostDeviceWork final : public DeviceWork {
   std::shared_ptr<std::byte> make_memory(std::size_t size_bytes) override {
     return {device_, device_->allocate(size_bytes)};
   }
-  std::shared_ptr<std::byte> allocate_on_host(std::size_t size_bytes) override {
+  std::shared_ptr<std::byte> make_host_memory(std::size_t size_bytes) override {
     auto buffer = std::make_shared<AlignedBuffer>(size_bytes);
     std::memset(buffer->data(), 0, size_bytes);
     return {buffer, buffer->data()};

@@ -246,7 +246,7 @@ class StreamWork final : public DeviceWork, public std::enable_shared_from_this<
     auto buffer = std::make_shared<DeviceBuffer>(size_bytes, stream_.device());
     return {buffer, buffer->data()};
   }
-  std::shared_ptr<std::byte> allocate_on_host(std::size_t size_bytes) override {
+  std::shared_ptr<std::byte> make_host_memory(std::size_t size_bytes) override {
     auto buffer = std::make_shared<PinnedBuffer>(size_bytes);
     return {buffer, buffer->data()};
   }

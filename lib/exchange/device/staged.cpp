@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "codec/coder.hpp"
+#include "core/leak_until_exit.hpp"
 #include "core/serial_executor.hpp"
 #include "exchange/device/host_pins.hpp"
 #include "exchange/device/image.hpp"
@@ -414,14 +415,22 @@ std::function<void()> DeviceWork::mark() {
 std::shared_ptr<void> DeviceWork::hold(std::shared_ptr<void> memory, std::size_t size_bytes) {
   *held_ += size_bytes;
   void* const first = memory.get();
-  return {first, [memory = std::move(memory), held = held_, size_bytes](void* /*first*/) {
-            *held -= size_bytes;
-          }};
+  const auto release = [memory = std::move(memory), held = held_, hangs = hangs_,
+                        size_bytes](void* /*first*/) mutable {
+    if (*hangs) return leak_until_exit(std::move(memory));
+    *held -= size_bytes;
+  };
+  return {first, release};
 }
 
 std::shared_ptr<std::byte> DeviceWork::allocate(std::size_t size_bytes) {
   const auto memory = make_memory(size_bytes);
   return {hold(memory, size_bytes), memory.get()};
+}
+
+std::shared_ptr<std::byte> DeviceWork::allocate_on_host(std::size_t size_bytes) {
+  const auto memory = make_host_memory(size_bytes);
+  return {hold(memory, 0), memory.get()};
 }
 
 PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region) {

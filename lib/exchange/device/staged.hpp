@@ -27,9 +27,11 @@ class DeviceWork {
   /// `deadline`: of a wait.
   explicit DeviceWork(Seconds deadline = Seconds(300)) : deadline_(deadline) {}
   virtual ~DeviceWork() = default;
-  /// Zeroed memory that both sides of copy() may be in.
+  /// Zeroed memory that both sides of copy() may be in. It is kept to the process's end if it is
+  /// released while a work hangs, as is allocate_on_host()'s: to free it would wait for that work.
   std::shared_ptr<std::byte> allocate(std::size_t size_bytes);
-  /// Counts memory that was shared by other means until the result is released.
+  /// Counts memory that was shared by other means until the result is released, and keeps it
+  /// likewise.
   std::shared_ptr<void> hold(std::shared_ptr<void> memory, std::size_t size_bytes);
   /// Bytes of the device that are allocated here and not released.
   std::size_t held() const { return *held_; }
@@ -45,7 +47,7 @@ class DeviceWork {
   /// Blocks until all work of this queue is done.
   void settle() { mark()(); }
   /// Zeroed host memory that copy() takes at full speed, and without a wait.
-  virtual std::shared_ptr<std::byte> allocate_on_host(std::size_t size_bytes) = 0;
+  std::shared_ptr<std::byte> allocate_on_host(std::size_t size_bytes);
   /// Another queue of the same device, for another thread.
   virtual std::shared_ptr<DeviceWork> beside() = 0;
   /// Called first on a thread of the library's own. What this thread does then leaves alone what
@@ -54,6 +56,7 @@ class DeviceWork {
 
  protected:
   virtual std::shared_ptr<std::byte> make_memory(std::size_t size_bytes) = 0;
+  virtual std::shared_ptr<std::byte> make_host_memory(std::size_t size_bytes) = 0;
   /// As mark(), by that deadline.
   virtual std::function<void(const Deadline&)> make_mark() = 0;
   Seconds deadline() const { return deadline_; }
