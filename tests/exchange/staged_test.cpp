@@ -444,3 +444,51 @@ TEST_CASE("above staleness 0 a payload that changes is copied again, three times
     if (changes < 3) CHECK(arrivals[0].payload.data[0] == static_cast<std::byte>(changes + 1));
   }
 }
+
+namespace {
+
+/// A link of two neighbors. The second one is lost in round 2.
+class LosingExchange final : public Exchange {
+ public:
+  MutablePayload acquire() override { return {slot_.data(), nullptr, 0}; }
+  void publish(std::int64_t, bool) override {}
+  Payload published() const override { return {slot_.data(), nullptr, 0}; }
+  std::uint64_t sequence() const override { return 0; }
+  std::vector<Arrival> fetch(std::int64_t round) override {
+    std::vector<Arrival> arrivals(2);
+    for (Arrival& arrival : arrivals) arrival.payload = published();
+    arrivals[0].worker = 1;
+    arrivals[1].worker = 2;
+    if (round >= 2) arrivals[1].state = Arrival::State::suspect;
+    return arrivals;
+  }
+  bool is_intact(const Arrival&) const override { return true; }
+  void complete(std::int64_t) override {}
+
+ private:
+  std::vector<std::byte> slot_ = std::vector<std::byte>(staged_shape.vectors_bytes());
+};
+
+}  // namespace
+
+TEST_CASE("memory for what is copied of a worker is given back when the worker is gone for good") {
+  for (const bool exact : {true, false}) {
+    std::atomic<bool> gone = false;
+    const auto work = std::make_shared<PlainWork>();
+    const Staging staging{.shape = staged_shape, .exact = exact};
+    const std::size_t own = staged_bytes(staging), image = own / (exact ? 2 : 3);
+    const auto exchange = staged_exchange(
+        std::make_unique<LosingExchange>(),
+        {.shape = staged_shape, .work = work, .exact = exact, .is_gone = [&](int w) {
+           return gone && w == 2;
+         }});
+    std::vector<std::size_t> held;
+    for (std::int64_t round = 0; round < 5; ++round) {
+      gone = round == 1 || round == 4;  // in round 1 its last message is read
+      exchange->fetch(round);
+      exchange->complete(round + 1);
+      held.push_back((work->held() - own) / image);
+    }
+    CHECK(held == std::vector<std::size_t>{2, 2, 2, 2, 1});
+  }
+}

@@ -38,14 +38,16 @@ const std::byte* bytes_of(const std::uint64_t& value) {
 class Transfers {
  public:
   Transfers(const ImageLayout& images, DeviceWork& work, DeviceRegion region,
-            std::optional<StampedReads>& reads, std::shared_ptr<codec::HostMessage> message)
+            std::optional<StampedReads>& reads, std::shared_ptr<codec::HostMessage> message,
+            std::function<bool(int)> is_gone)
       : images_(images),
         work_(work),
         copies_(work.beside()),
         pins_(work),
         region_(std::move(region)),
         reads_(reads),
-        message_(std::move(message)) {
+        message_(std::move(message)),
+        is_gone_(std::move(is_gone)) {
     if (!message_) return;
     packed_ = work.allocate_on_host(shape().vector_bytes);
     code_ = AlignedBuffer(message_->layout.size_bytes());
@@ -119,6 +121,18 @@ class Transfers {
     return pulled;
   }
 
+  /// Memory for payloads of workers that are gone. What was fetched before has been read.
+  void give_back(const std::vector<Arrival>& arrivals) {
+    const auto present = std::ranges::count_if(arrivals, is_present);
+    if (!is_gone_ || std::ssize(sources_) <= present) return;
+    std::erase_if(sources_, [&](const auto& source) {
+      const bool is_read = std::ranges::any_of(arrivals, [&](const Arrival& arrival) {
+        return arrival.worker == source.first && is_present(arrival);
+      });
+      return !is_read && is_gone_(source.first);
+    });
+  }
+
   DeviceWork& copies() const { return *copies_; }
 
  private:
@@ -181,6 +195,7 @@ class Transfers {
   DeviceRegion region_;
   std::optional<StampedReads>& reads_;
   std::shared_ptr<codec::HostMessage> message_;
+  std::function<bool(int)> is_gone_;
   std::shared_ptr<std::byte> packed_;                  ///< on the host: a vector of the device
   AlignedBuffer code_;                                 ///< a neighbor's vector
   std::map<int, std::shared_ptr<std::byte>> sources_;  ///< images, by worker
@@ -200,7 +215,8 @@ class StagedExchange final : public Exchange {
         region_(std::move(staging.region)),
         stop_(std::move(staging.stop)),
         completed_(std::move(staging.completed)),
-        transfers_(images_, *work_, region_, reads_, std::move(staging.message)) {
+        transfers_(images_, *work_, region_, reads_, std::move(staging.message),
+                   std::move(staging.is_gone)) {
     executor_->submit([this] { work_->begin_thread(); });
     if (region_.reads) reads_.emplace(region_.reads, *host_, images_, staging.deadline, stop_);
     if (!region_.parts.empty()) own_ = region_.parts[static_cast<std::size_t>(region_.rank)];
@@ -322,6 +338,7 @@ class StagedExchange final : public Exchange {
     require_wanted();
     fetch.arrivals = exact_ ? host_->fetch(fetch.round) : pull(fetch.round);
     require_wanted();
+    transfers_.give_back(fetch.arrivals);
     if (is_overtaken_) give_up(fetch);
     if (exact_) transfers_.upload(fetch.arrivals);
   } catch (const std::exception&) {

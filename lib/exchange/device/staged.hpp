@@ -108,6 +108,9 @@ struct Staging {
       std::nostopstate};  ///< ends the waits of the host's exchange at destruction
   /// Called by the background thread when the device has done what complete() was told.
   std::function<void(std::int64_t rounds)> completed{};
+  /// Whether a worker will not be back. The memory for what is copied of it is then given back,
+  /// once it is not read. Null: nobody knows.
+  std::function<bool(int worker)> is_gone{};
 };
 
 /// An exchange of device payloads over `host`, an exchange in host memory, which was opened with

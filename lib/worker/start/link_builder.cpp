@@ -213,7 +213,11 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, Stagin
                   .exact = exchange.staleness == 0,
                   .weights = weights,
                   .message = std::move(message),
-                  .completed = std::move(completed)};
+                  .completed = std::move(completed),
+                  .is_gone = [group, is_replaced = exchange.is_replaced](int worker) {
+                    return (is_replaced && is_replaced(worker)) ||
+                           std::ranges::count(group.died(), worker) > 0;
+                  }};
   if (staging.message) staging.shape.vector_bytes = staging.message->packed_bytes;
   if (on_devices == group.size()) {
     DeviceRegion& region = staging.region;
