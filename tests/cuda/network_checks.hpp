@@ -83,6 +83,11 @@ inline std::vector<nn::ModelSpec> device_models() {
        {Lstm{6, true}, Gru{5, true}, Relu{}, Lstm{7, true}, Gru{3}, Dense{3}}},
       {"all steps of a GRU", {3, 4}, {Gru{5, true}, Flatten{}, Dense{3}}},
       {"all steps of an LSTM", {3, 4}, {Lstm{5, true}, Flatten{}, Dense{3}}},
+      {"a transformer",
+       {7, 5},
+       {Dense{12}, Position{}, Residual{{LayerNorm{}, Attention{3, true}}, {}},
+        Residual{{LayerNorm{}, Dense{24}, Gelu{}, Dense{12}, Dropout{0.2}}, {}}, LayerNorm{},
+        Flatten{}, Dense{4}}},
       {"an image of a pixel", {4, 1, 1}, {Conv2d{3, 1}, BatchNorm{}, Flatten{}, Dense{2}}}};
 }
 
@@ -116,8 +121,12 @@ inline std::vector<nn::ModelSpec> random_models(std::uint64_t seed) {
   const Conv1d conv{size(9), kernel, size(3), size(static_cast<std::uint64_t>(kernel)) - 1,
                     size(2) == 1};
   const Gru gru{size(9), size(2) == 1};
+  const Attention attention{size(4), size(2) == 1};
+  const Shape split{sequence[0], attention.heads * size(4)};
   return {{"conv1d", sequence, {conv, Relu{}, Flatten{}, Dense{3}}},
           {"gru", sequence, {gru, Flatten{}, Dense{3}}},
+          {"attention", split, {attention, Flatten{}, Dense{3}}},
+          {"softmax", sequence, {Softmax{}, Position{}, Flatten{}, Dense{3}}},
           {"dropout", image, {Dropout{rng.uniform(0, 0.9)}, Flatten{}, Dense{3}}},
           {"dropout of steps", sequence, {Dropout{rng.uniform(0, 0.9)}, Flatten{}, Dense{3}}}};
 }
