@@ -153,11 +153,11 @@ void ReplicaWatch::leave_if_broken() {
 bool ReplicaWatch::is_told() const {
   const std::vector<std::uint64_t> words = board_.words();
   const auto first = words.begin() + place_.rank_of(0);
-  return std::count(first, first + place_.shards, leaves) > 0;
+  return std::count(first, first + place_.shards, told) > 0;
 }
 
 void ReplicaWatch::leave(const std::string& why) {
-  board_.set(leaves);
+  if (!why.empty()) board_.set(told);
   ends_.lost(why.empty() ? ""
                          : fmt::format("replica {} of {} ends: {}; the other replicas go on",
                                        place_.index, place_.count, why));

@@ -64,8 +64,9 @@ class ReplicaWatch final : public exchange::PartOfReplica {
   bool has_failed_elsewhere() const { return is_elsewhere(follows); }
 
  private:
-  /// What ranks write on the board. A larger word comes later.
-  enum Word : std::uint64_t { leaves = 1, follows, failed };
+  /// What ranks write on the board: that they have told why their replica ends, or that they end
+  /// by another rank's failure, or by their own.
+  enum Word : std::uint64_t { told = 1, follows, failed };
 
   bool tick(Seconds elapsed);
   bool is_elsewhere(Word least) const;
