@@ -21,7 +21,9 @@ def report_place(place: str) -> None:
 def place_of_parent() -> tuple[int, int] | None:
     """The rank and the number of workers of the rank that has started this process. None: no rank has."""
     parent, words = multiprocessing.parent_process(), os.environ.get(PLACE, "").split()
-    if parent is None or len(words) < 3 or words[0] != str(parent.pid):
+    # While a child imports the program, it does not know its parent yet.
+    is_starting = getattr(multiprocessing.current_process(), "_inheriting", False)
+    if len(words) < 3 or not (is_starting or (parent is not None and words[0] == str(parent.pid))):
         return None
     return int(words[1]), int(words[2])
 

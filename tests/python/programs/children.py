@@ -5,6 +5,8 @@ import sys
 import fast_decentralized as fast
 import numpy as np
 
+PLACE = fast.rank(), fast.size()  # also in the child, which imports this
+
 
 def in_child(results):
     error = ""
@@ -12,7 +14,8 @@ def in_child(results):
         fast.Worker({"x": np.zeros(2)}, deadline=20)
     except fast.ArgumentError as raised:
         error = str(raised)
-    results.put((fast.rank(), fast.size(), error))
+    assert PLACE == (fast.rank(), fast.size())
+    results.put((*PLACE, error))
 
 
 if __name__ == "__main__":
