@@ -85,7 +85,7 @@ fi
 cd "$directory" # not the source: what is tested is what was installed
 test=(python -m pytest -q -x -p no:cacheprovider -rs)
 programs=("$source"/tests/python/test_package.py)
-launchers=("$source"/tests/python/test_{sites,spares,spawn,stops,torchrun}.py)
+launchers=("$source"/tests/python/test_{site_rules,sites,spares,spawn,stops,torchrun}.py)
 notebook=("$source"/tests/python/test_notebook.py)
 failures=("$source"/tests/python/test_{failures,signals}.py)
 starting=("${programs[@]}" "${launchers[@]}" "${notebook[@]}" "${failures[@]}")
