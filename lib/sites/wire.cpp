@@ -92,7 +92,7 @@ std::optional<Result> decoded(std::string_view text, const Read& read) {
   if (end == std::string_view::npos) return std::nullopt;
   try {
     const Json json = Json::parse(text.substr(0, end));
-    if (json.at("format").get<int>() != wire_format) return std::nullopt;
+    if (json.at("format") != wire_format) return std::nullopt;
     return read(json, text.substr(end + 1));
   } catch (const std::exception&) {  // of the JSON library, and of what it lacks
     return std::nullopt;

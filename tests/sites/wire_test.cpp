@@ -108,6 +108,12 @@ TEST_CASE("names and numbers that are out of range make a message none") {
   CHECK_FALSE(with([](Status& status) { status.newest[0].bytes = 1ULL << 60U; }));
   CHECK_FALSE(with([](Status& status) { status.newest[0].base = 11; }));
   CHECK_FALSE(with([](Status& status) { status.newest[0].base = -2; }));
+  for (const char* format : {"1e300", "2.5", "-1", "null", "\"2\""}) {
+    std::string text = encode(example_status());
+    text.replace(text.find("\"format\":2"), 10, fmt::format("\"format\":{}", format));
+    INFO(text);
+    CHECK_FALSE(decode_status(text));
+  }
   for (const char* number : {"1e300", "1.5", "-1", "null", "\"3\"", "18446744073709551615"}) {
     std::string text = encode(example_status());
     const std::string round = "\"round\":610";
