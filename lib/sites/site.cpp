@@ -26,8 +26,9 @@ void check(const SiteOptions& options) {
           "site {}: staleness {}; it must be 0 or more", options.name, options.staleness);
   require(options.expect >= 1, ErrorKind::argument, "site {}: expect {}; at least 1 is required",
           options.name, options.expect);
-  require(std::isfinite(options.samples) && options.samples > 0, ErrorKind::argument,
-          "site {}: samples {}; a number above 0 is required", options.name, options.samples);
+  require(options.samples > 0 && options.samples <= most_samples, ErrorKind::argument,
+          "site {}: samples {}; a number above 0 is required, and at most {:g}", options.name,
+          options.samples, most_samples);
   require(options.silence.count() >= 1, ErrorKind::argument,
           "site {}: silence of {:g} s; at least 1 s is required, as sites speak every 0.2 s",
           options.name, options.silence.count());

@@ -17,6 +17,8 @@ inline constexpr int wire_format = 2;
 inline constexpr std::size_t chunk_bytes = 64 * 1024;
 /// Chunks that one request asks for, at most.
 inline constexpr std::size_t most_asked = 16;
+/// What a step counts, at most.
+inline constexpr double most_samples = 1e12;
 
 /// What a publication is of.
 enum class Content {

@@ -827,7 +827,8 @@ TEST_CASE("options out of range are refused before anything is sent") {
     CHECK_THAT(with([&](auto& o) { o.name = name; }), ContainsSubstring("is no name"));
   CHECK_THAT(with([](auto& o) { o.name = std::string(41, 'x'); }), ContainsSubstring("is no name"));
   CHECK_THAT(with([](auto& o) { o.every = 0; }), ContainsSubstring("every 0"));
-  CHECK_THAT(with([](auto& o) { o.samples = NAN; }), ContainsSubstring("samples"));
+  for (const double samples : {std::nan(""), 0.0, -1.0, 2e12, 1 / 0.0})
+    CHECK_THAT(with([&](auto& o) { o.samples = samples; }), ContainsSubstring("samples"));
   CHECK_THAT(with([](auto& o) { o.expect = 0; }), ContainsSubstring("expect 0"));
   CHECK_THAT(with([](auto& o) { o.silence = Seconds(0.1); }), ContainsSubstring("silence"));
   CHECK_THAT(with([](auto& o) { o.staleness = -1; }), ContainsSubstring("staleness -1"));

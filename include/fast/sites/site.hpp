@@ -53,7 +53,7 @@ struct SiteOptions {
   Seconds patience{60};
   /// The first exchange waits until so many sites are there. A site that comes later does not wait.
   int expect = 1;
-  /// What a step of this site counts, relative to the other sites': the number of its samples.
+  /// What a step of this site counts, relative to the other sites', at most 1e12: its samples.
   double samples = 1;
   /// A site without a sign of life for so long is left out; or for half of that, if its signs of
   /// life have come regularly.
