@@ -29,8 +29,11 @@ std::uint64_t incarnation_after(std::uint64_t known) {
       std::chrono::system_clock::now().time_since_epoch());
   const auto time = static_cast<std::uint64_t>(since_1970.count()) & ((1ULL << time_bits) - 1);
   const std::uint64_t drawn = std::random_device{}() & ((1ULL << random_bits) - 1);
-  const std::uint64_t generation = (known >> (time_bits + random_bits)) + (known > 0 ? 1 : 0);
-  return generation << (time_bits + random_bits) | time << random_bits | drawn;
+  constexpr std::uint64_t most = (std::uint64_t{1} << (64 - time_bits - random_bits)) - 1;
+  const std::uint64_t before = known >> (time_bits + random_bits);
+  const std::uint64_t generation = std::min(most, before + (known > 0 ? 1 : 0));
+  const std::uint64_t begun = generation << (time_bits + random_bits) | time << random_bits | drawn;
+  return std::max(begun, known + 1);
 }
 
 }  // namespace

@@ -100,6 +100,60 @@ TEST_CASE("a message that nobody reads on is not held any more") {
   CHECK_FALSE(site.asks(0, 1));
 }
 
+TEST_CASE(
+    "a state of the next exchange is made once, whoever asks for it, until the weights change") {
+  HeldMessages site(true);
+  const auto asks = [&] {
+    // A wish is heard before what follows it.
+    site.reader.send("run.ask.a", sites::encode(Content::state));
+    site.reader.send("run.ask.a", sites::encode(Content::message));
+    HeldMessages::await([&] { return site.node.takes_whole_request(); });
+    return site.node.is_asked_for_state();
+  };
+  const auto gives = [&](std::int64_t number) {
+    sites::Publication what;
+    what.content = Content::state;
+    what.number = number;
+    what.bytes = bytes;
+    site.node.publish(what, std::make_shared<AlignedBuffer>(bytes));
+  };
+  CHECK(asks());
+  gives(0);
+  CHECK_FALSE(asks());
+  site.node.set_progress(1, 3);
+  CHECK(asks());
+  gives(1);
+  CHECK_FALSE(asks());
+  site.node.begin(1, 3);
+  CHECK(asks());
+}
+
+TEST_CASE("an incarnation is later than all that is known, also after the last generation") {
+  for (const std::uint64_t known : {1ULL, 5ULL << 54U, 1022ULL << 54U, ~0ULL << 54U, ~0ULL - 1}) {
+    const auto hub = std::make_shared<MemoryHub>();
+    MemoryBus other(hub, "b");
+    std::atomic<std::uint64_t> incarnation = 0;
+    const auto hear = [&](std::string_view, std::string_view text) {
+      if (const auto status = sites::decode_status(text)) incarnation = status->incarnation;
+    };
+    other.listen("run.new.a", hear);
+    sites::Node node(std::make_unique<MemoryBus>(hub, "a"), {.site = "a", .about = "model"});
+    sites::Status status;
+    status.run = "run";
+    status.site = "b";
+    status.incarnation = 1;
+    status.known = {{"a", known}};
+    other.send("run.beat.b", sites::encode(status));
+    HeldMessages::await([&] { return node.living("b").has_value(); });
+    node.appear();
+    node.begin(0, 0);
+    HeldMessages::await([&] { return incarnation != 0; });
+    INFO("known " << known);
+    CHECK(incarnation > known);
+    other.end();
+  }
+}
+
 TEST_CASE("at staleness 0, two messages are held") {
   HeldMessages site(true);
   for (std::int64_t number = 0; number < 2; ++number) site.publish(number);
