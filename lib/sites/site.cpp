@@ -134,6 +134,7 @@ void Site::succeed(const ParameterLayout& layout, const LogSink& log,
                    std::span<const std::byte> handover, std::int64_t rounds, std::int64_t ahead) {
   prepare(layout, log);
   outer_->take(handover);
+  has_weights_ = false;
   connect_patiently();
   // The launcher has told that the rank is lost. Others may still hear of it for a moment.
   node_->wait([] { return false; }, Deadline(Seconds(1)));
@@ -201,6 +202,8 @@ void Site::end_step(std::int64_t rounds) {
   answer_for_state();
 }
 
+bool Site::is_asked_for_state() const { return has_weights_ && node_->is_asked_for_state(); }
+
 /// While an exchange is under way, the rule's memory is that before it.
 void Site::answer_for_state() {
   if (node_->is_asked_for_state()) publish(Content::state, next_, outer_->state());
@@ -267,6 +270,7 @@ void Site::begin_exchange() {
   const std::set<std::string> followed = sources_of(edges);
   lags_ = lags_ || lags(followed, number);
   auto message = outer_->publish(model_, number);
+  has_weights_ = true;
   require(message != nullptr, ErrorKind::numeric,
           "site {}: the weights are not finite in round {}; they were not published. Try a smaller "
           "learning rate",
@@ -386,7 +390,7 @@ bool Site::wait(const std::function<bool()>& is_over, Seconds longest) {
   const Deadline deadline(longest);
   bool is_done = is_over();
   while (!is_done && !deadline.expired()) {
-    node_->wait([&] { return is_over() || node_->is_asked_for_state(); }, deadline);
+    node_->wait([&] { return is_over() || is_asked_for_state(); }, deadline);
     answer_for_state();
     is_done = is_over();
   }

@@ -74,6 +74,7 @@ class Site {
   void publish(Content content, std::int64_t number,
                const std::shared_ptr<const AlignedBuffer>& bytes, std::int64_t base = -1);
   std::vector<std::string> view(std::int64_t number) const;
+  bool is_asked_for_state() const;
   void answer_for_state();
   std::set<std::string> sources(const std::vector<std::string>& sites, std::int64_t number) const;
   void read_ahead(const std::vector<std::string>& sites, std::int64_t number);
@@ -113,6 +114,7 @@ class Site {
   std::int64_t ahead_ = 0;  ///< rounds that this site has taken over from others while it trained
   std::optional<Begun> begun_;
   std::int64_t whole_until_ = -1;  ///< messages of these exchanges are whole
+  bool has_weights_ = true;        ///< one that goes on for a lost rank: from its first exchange on
   bool lags_ = false;  ///< other sites are so far ahead that this one takes over their weights
   std::string about_;  ///< equal in all sites of the run
   std::string view_;   ///< hash of the sites of the latest exchange

@@ -145,6 +145,51 @@ TEST_CASE("all ranks of a site that joins take over the weights and the rounds o
   CHECK(rounds[0] == rounds[1]);
 }
 
+TEST_CASE("a rank that goes on for a lost one gives no weights before its first exchange") {
+  const auto hub = std::make_shared<MemoryHub>();
+  std::atomic<bool> goes_on{false}, asked{false}, joined{false};
+  MemoryBus ear(hub, "ear");
+  ear.listen("run.ask.a", [&](std::string_view, std::string_view) { asked = true; });
+  run_sites(2, [&](int place) {
+    const sites::SiteOptions options = options_of(place, 1);
+    const auto await = [](const std::atomic<bool>& flag) {
+      const auto until = Clock::now() + std::chrono::seconds(20);
+      while (!flag && Clock::now() < until)
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    };
+    if (place == 1) {
+      await(goes_on);
+      std::vector<double> x{-1};
+      Worker worker = site_worker({view_of("x", std::span(x))}, site_on(hub, options));
+      expect(x[0] == 7, fmt::format("it begins with the mean of the ranks: {}", x[0]));
+      joined = true;
+      return worker.finish();
+    }
+    std::vector<double> mean{7};
+    const ParameterLayout layout({view_of("x", std::span(mean))});
+    sites::OuterStep lost(layout, options.rule);
+    lost.start(layout);
+    const auto handover = lost.handover();
+    mean[0] = 0;  // before an exchange, this rank has not heard of it
+    sites::Site site(
+        options, [&](const LogSink&) { return std::make_unique<MemoryBus>(hub, options.name); });
+    std::int64_t rounds = steps_between + 1;
+    site.succeed(layout, {}, {handover->data(), handover->size_bytes()}, rounds, 0);
+    goes_on = true;
+    await(asked);
+    site.end_step(rounds++);
+    site.end_step(rounds++);
+    mean[0] = 7;
+    const auto until = Clock::now() + std::chrono::seconds(20);
+    while (!joined && Clock::now() < until) {
+      site.end_step(rounds++);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    site.finish();
+  });
+  ear.end();
+}
+
 TEST_CASE("what fails at a site's gateway ends all its ranks with that error") {
   const auto hub = std::make_shared<MemoryHub>();
   const int bad = GENERATE(0, 2);
