@@ -109,6 +109,9 @@ void Node::begin(std::int64_t next, std::int64_t round) {
     const std::lock_guard lock(mutex_);
     own_.begun = true;
     own_.first = own_.next = next;
+    std::erase_if(held_, [](const Held& held) {  // the weights may be others now
+      return held.what.content == Content::state;
+    });
     own_.round = round;
     tell(out, "new");
   }
@@ -194,6 +197,11 @@ void Node::hear_wish(std::string_view text) {
   const auto wish = decode_wish(text);
   if (!wish) return;
   const std::lock_guard lock(mutex_);
+  const bool is_there =
+      *wish == Content::state && std::ranges::any_of(held_, [&](const Held& held) {
+        return held.what.content == Content::state && held.what.number == own_.next;
+      });
+  if (is_there) return;  // others may be reading it
   (*wish == Content::state ? state_asked_ : whole_asked_) = true;
   changed_.notify_all();
 }

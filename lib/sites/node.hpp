@@ -60,7 +60,7 @@ class Node {
   /// Holds the publication for the others. Two messages and one state are held; at staleness above
   /// 0 also two older messages, while somebody reads them.
   void publish(Publication what, std::shared_ptr<const AlignedBuffer> bytes);
-  /// A site asks for a state; until one is published.
+  /// A site asks for a state, and none of the next exchange is held.
   bool is_asked_for_state() const;
   /// A reader has asked for a whole message since the last call.
   bool takes_whole_request();
