@@ -91,7 +91,7 @@ class Adoption {
   std::optional<Status> furthest() const {
     std::optional<Status> best;
     for (const Status& other : node_.living()) {
-      if (other.leaving || other.about != about_ || history_.is_stalled(other)) continue;
+      if (!may_give(other)) continue;
       const auto rank = [](const Status& status) {
         return std::pair(status.begun, status.begun ? status.next : 0);
       };
@@ -101,16 +101,27 @@ class Adoption {
     return best;
   }
 
-  /// Does not wait: the state of that site, once it has come, and null until then. Asks no other
-  /// site any more. An empty name asks none.
-  std::shared_ptr<const Received> ask(const std::string& site) {
-    if (asked_ != site) {
-      if (!asked_.empty()) node_.forget_state(asked_);
-      if (!site.empty()) node_.ask_for_state(site);
-      asked_ = site;
-    }
-    return site.empty() ? nullptr : usable(node_.state(site));
+  /// Does not wait: the state of a site whose next exchange is after `number`, once it has come,
+  /// and null until then. The furthest one is asked, until it gives nothing within the patience.
+  std::shared_ptr<const Received> ask_beyond(std::int64_t number) {
+    auto from = asks() ? node_.living(asked_) : std::nullopt;
+    auto state = from ? usable(node_.state(asked_)) : nullptr;
+    if (from && !state && node_.state_silent_s(asked_) > options_.patience.count())
+      history_.note_stalled(*from);
+    if (!from || !may_give(*from) || from->next <= number) from = furthest();
+    const bool is_beyond = from && from->next > number;
+    if (is_beyond && asked_ == from->site) return state;
+    ask_none();
+    if (!is_beyond) return nullptr;
+    node_.ask_for_state(from->site);
+    asked_ = from->site;
+    return nullptr;
   }
+  void ask_none() {
+    if (asks()) node_.forget_state(asked_);
+    asked_.clear();
+  }
+  bool asks() const { return !asked_.empty(); }
 
  private:
   static constexpr Seconds longest_start{300};
@@ -123,13 +134,22 @@ class Adoption {
     }
   }
 
+  bool may_give(const Status& site) const {
+    return !site.leaving && site.about == about_ && !history_.is_stalled(site);
+  }
+
   std::shared_ptr<const Received> state_of(const Status& from) {
     node_.ask_for_state(from.site);
     const auto is_over = [&] {
       return node_.state(from.site) != nullptr || !node_.living(from.site);
     };
-    // The other site answers between two of its steps.
-    const bool answers = node_.wait(is_over, Deadline(options_.patience));
+    // The other site answers between two of its steps. A slow link brings its state in a while.
+    bool answers = false;
+    double received = 0;
+    do {
+      received = node_.bytes_received();
+      answers = node_.wait(is_over, Deadline(options_.patience));
+    } while (!answers && node_.bytes_received() > received);
     auto state = node_.state(from.site);
     node_.forget_state(from.site);
     if (!answers) history_.note_stalled(from);
@@ -147,7 +167,7 @@ class Adoption {
   SiteHistory& history_;
   const OuterStep& outer_;
   const LogSink& log_;
-  std::string asked_;  ///< by ask()
+  std::string asked_;  ///< by ask_beyond(); empty: none
 };
 
 }  // namespace fast::sites

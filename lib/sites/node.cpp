@@ -466,6 +466,7 @@ void Node::hear_chunk(std::string_view on, std::string_view text) {
     if (!mailbox.fetch || !mailbox.fetch->is_of(*chunk)) return;
     if (!chunk->gone && mailbox.fetch->take(*chunk, now)) {
       bytes_received_ += static_cast<double>(chunk->bytes.size());
+      if (chunk->content == Content::state) mailbox.given = now;
       window_.arrived(chunk->bytes.size(), now);
       if (mailbox.fetch->is_whole()) whole = std::move(mailbox.fetch);
     }
@@ -529,6 +530,7 @@ void Node::ask_for_state(const std::string& site) {
   const std::lock_guard lock(mutex_);
   Mailbox& mailbox = mailboxes_[site];
   mailbox.wants_state = true;
+  mailbox.given = Clock::now();
   mailbox.state.reset();
 }
 
@@ -536,6 +538,12 @@ std::shared_ptr<const Received> Node::state(const std::string& site) const {
   const std::lock_guard lock(mutex_);
   const auto found = mailboxes_.find(site);
   return found == mailboxes_.end() ? nullptr : found->second.state;
+}
+
+double Node::state_silent_s(const std::string& site) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = mailboxes_.find(site);
+  return found == mailboxes_.end() ? 0 : Seconds(Clock::now() - found->second.given).count();
 }
 
 void Node::ask_for_whole(const std::string& site) {

@@ -89,6 +89,8 @@ class Node {
   /// From now on, until it is there.
   void ask_for_state(const std::string& site);
   std::shared_ptr<const Received> state(const std::string& site) const;
+  /// Seconds since a part of it has come, or since ask_for_state().
+  double state_silent_s(const std::string& site) const;
   /// Differences of that site refer to what this one has not read.
   void ask_for_whole(const std::string& site);
   /// The memory of that state is free again.
@@ -111,6 +113,7 @@ class Node {
     std::shared_ptr<const Received> state;
     bool wants_state = false;
     Clock::time_point asked{};  ///< for a state
+    Clock::time_point given{};  ///< a part of it, or it was first asked for
     /// What is not to be read again: it is gone, damaged or being looked at.
     std::vector<std::pair<std::uint64_t, Publication>> refused;
   };

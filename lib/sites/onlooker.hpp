@@ -169,18 +169,11 @@ class Onlooker {
 
   /// Null: the site has gone, or gives nothing more.
   std::shared_ptr<const Received> read(const Status& from, const Deadline& deadline) {
-    double received = node_.bytes_received();
-    auto last = Clock::now();
-    const auto gives_nothing = [&] {
-      const double now = node_.bytes_received();
-      if (now > received) last = Clock::now();
-      received = now;
-      return Clock::now() - last > patience_.answer;
-    };
     node_.ask_for_state(from.site);
     const auto is_over = [&] {
       const auto now = node_.living(from.site);
-      return !now || node_.state(from.site) || too_many_bytes(*now) || gives_nothing();
+      return !now || node_.state(from.site) || too_many_bytes(*now) ||
+             node_.state_silent_s(from.site) > patience_.answer.count();
     };
     node_.wait(is_over, deadline);
     const auto state = node_.state(from.site);

@@ -206,7 +206,7 @@ bool Site::is_asked_for_state() const { return has_weights_ && node_->is_asked_f
 
 /// While an exchange is under way, the rule's memory is that before it.
 void Site::answer_for_state() {
-  if (node_->is_asked_for_state()) publish(Content::state, next_, outer_->state());
+  if (is_asked_for_state()) publish(Content::state, next_, outer_->state());
 }
 
 void Site::publish(Content content, std::int64_t number,
@@ -308,7 +308,8 @@ void Site::end_exchange() {
 bool Site::lags(const std::set<std::string>& sources, std::int64_t number) const {
   if (!is_exact()) return false;
   return std::ranges::any_of(node_->living(), [&](const Status& site) {
-    const bool counts = site.begun && !site.leaving && site.about == about_;
+    const bool counts = site.begun && !site.leaving && site.about == about_ &&
+                        !history_.is_stalled(site);  // it has not given its weights
     const std::int64_t most =
         sources.contains(site.site) ? most_ahead() : most_ahead() + std::ssize(seen_);
     return counts && site.next > number + most;
@@ -325,9 +326,8 @@ std::int64_t Site::most_ahead() const {
 /// Takes over the weights of the site that is furthest, as a site that joins does, and its count of
 /// exchanges. The worker's own count of rounds stays. Training goes on until they are there.
 void Site::catch_up() {
-  const auto from = adoption_->furthest();
-  lags_ = from && from->next > next_ + most_ahead();
-  const auto state = adoption_->ask(lags_ ? from->site : std::string());
+  const auto state = adoption_->ask_beyond(next_ + most_ahead());
+  lags_ = adoption_->asks();
   if (!state) return;
   const std::int64_t made = rounds_;
   adopt(*state);
@@ -335,7 +335,7 @@ void Site::catch_up() {
   ahead_ += rounds_ - made;
   coder_->restart();
   lags_ = false;
-  adoption_->ask({});
+  adoption_->ask_none();
 }
 
 /// The others begin with the state of this site, or of one that has begun before.
@@ -381,7 +381,7 @@ bool Site::note_site(const std::string& site) {
 void Site::note_return(const Status& site) {
   constexpr std::int64_t until_it_is_back = 2;
   outer_->forget_momentum();
-  lags_ = lags_ || site.next > next_ + most_ahead();
+  lags_ = lags_ || (site.next > next_ + most_ahead() && !history_.is_stalled(site));
   if (is_behind(site, next_)) history_.ignore_below(site.site, site.next + until_it_is_back);
 }
 

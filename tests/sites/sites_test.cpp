@@ -748,6 +748,49 @@ TEST_CASE("foreign messages change nothing: false names, a second process, huge 
   foreign.end();
 }
 
+TEST_CASE(
+    "a site far ahead that does not give its weights keeps the others apart only for a while") {
+  const auto hub = std::make_shared<MemoryHub>();
+  MemoryBus foreign(hub, "m");
+  std::atomic<bool> ended = false;
+  std::jthread silent;  // its training hangs; its signs of life go on
+  std::mutex mutex;
+  foreign.listen("run.new.a", [&](std::string_view, std::string_view text) {
+    const auto heard = sites::decode_status(text);
+    const std::lock_guard lock(mutex);
+    if (!heard || silent.joinable()) return;
+    sites::Status status;
+    status.run = "run";
+    status.site = "m";
+    status.incarnation = 5;
+    status.about = heard->about;
+    status.begun = true;
+    status.first = status.next = 1'000'000;
+    silent = std::jthread([&, status](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        foreign.send("run.beat.m", sites::encode(status));
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      }
+    });
+  });
+  run_sites(2, [&](int me) {
+    sites::SiteOptions options = options_of(me, 2);
+    options.patience = Seconds(1);
+    Still still(hub, options, 1);
+    const auto until = Clock::now() + std::chrono::seconds(20);
+    while (!ended && Clock::now() < until) {
+      still.idle(steps_between);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      if (me == 0 && sites::stats_of(*still.site).reads > 5 && still.worker.round() > 200)
+        ended = true;
+    }
+    expect(ended, "they read each other");
+    still.worker.finish();
+  });
+  silent = {};
+  foreign.end();
+}
+
 TEST_CASE("a site that is alive but stands still is waited for once") {
   const auto hub = std::make_shared<MemoryHub>();
   std::atomic<bool> ended = false;
