@@ -62,7 +62,7 @@ namespace {
 constexpr int phase_bits = 4, seat_bits = 20, version_bits = 20;
 constexpr int seat_at = phase_bits, version_at = seat_at + seat_bits,
               changes_at = version_at + version_bits;
-constexpr int republished_bits = 24;  // of a word of progress
+constexpr int republished_bits = 28;  // of a word of progress
 constexpr int mark_bits = 60;
 constexpr std::uint64_t all_marks = std::uint64_t{7} << mark_bits;
 

@@ -153,6 +153,7 @@ namespace {
 void report(const std::exception& error, int rank, int size) {
   const auto* known = dynamic_cast<const Error*>(&error);
   if (known != nullptr && !known->to_be_reported_by(rank)) return;
+  if (leaves_the_report_to_others()) return;
   const bool unplaced = known == nullptr && size > 1;
   const std::string where = unplaced ? fmt::format("rank {} of {}: ", rank, size) : std::string();
   say("error: {}{}\n", where, message_of(error));

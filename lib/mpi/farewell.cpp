@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <mutex>
 
@@ -88,10 +89,27 @@ void leave_the_report_to_others() {
   heard().is_silent = true;
 }
 
+bool leaves_the_report_to_others() {
+  const std::scoped_lock lock(heard().mutex);
+  return heard().is_silent;
+}
+
+void flush_what_is_free() noexcept {
+  for (std::FILE* const to : {stdout, stderr}) {
+    if (ftrylockfile(to) != 0) continue;
+    std::fflush(to);
+    funlockfile(to);
+  }
+}
+
 void leave_because_of_others() noexcept {
   try {
     leave_the_report_to_others();
-    const Communicator* leaving = heard().leaving;
+    const Communicator* leaving = nullptr;
+    {
+      const std::scoped_lock lock(heard().mutex);
+      leaving = heard().leaving;
+    }
     if (leaving != nullptr) meet_to_leave(*leaving, Deadline(longest_report), true);
   } catch (const std::exception&) {  // some are gone
   }

@@ -21,6 +21,10 @@ bool meet_to_leave(const Communicator& leaving, const Deadline& deadline, bool f
 /// as a rank that fails because of others. Waits for all ranks, for ten seconds at most.
 void leave_because_of_others() noexcept;
 
+/// Of a thread that ends the process: writes out what programs print, but for a stream that another
+/// thread is in.
+void flush_what_is_free() noexcept;
+
 struct Farewell {
   int place = 0;          ///< in the list that was given
   bool reported = false;  ///< it has failed and has reported why
@@ -28,6 +32,7 @@ struct Farewell {
 };
 /// This rank fails because of others, and does not report them. Its farewell says so.
 void leave_the_report_to_others();
+bool leaves_the_report_to_others();
 /// Of such a rank, before it ends all: waits until the launcher says that one of these ranks of the
 /// world has failed, which has reported. It waits a few seconds at most, and not without a
 /// launcher.

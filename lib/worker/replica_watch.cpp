@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/waits.hpp"
+#include "mpi/farewell.hpp"
 #include "mpi/launcher.hpp"
 
 namespace fast::worker {
@@ -98,11 +99,12 @@ bool ReplicaWatch::is_elsewhere(Word least) const {
   return false;
 }
 
-bool ReplicaWatch::note_failure() noexcept { return note_failure(cause_of_exception()); }
+bool ReplicaWatch::note_failure() noexcept { return agrees_ || note_failure(cause_of_exception()); }
 
 bool ReplicaWatch::note_failure(Cause cause) noexcept {
   const std::scoped_lock lock(mutex_);
   if (!reports_) reports_ = !follows_another(cause) && is_lowest_failed();
+  if (!*reports_) mpi::leave_the_report_to_others();
   return *reports_;
 }
 
@@ -128,15 +130,23 @@ bool ReplicaWatch::is_lowest_failed() {
 }
 
 void ReplicaWatch::note_rejoin() {
-  const std::string why =
-      fmt::format("rank {} was stopped for long, and its neighbors went on without it",
-                  place_.rank_of(place_.shard));
+  const std::string why = "a rank of it was stopped for long, and its neighbors went on without it";
   require(mpi::launcher_reports_ends(), ErrorKind::deadline,
           "Worker: {}; a replica of several ranks cannot catch up, so start by fastrun, under "
           "which such a replica ends and the others go on",
           why);
   const std::scoped_lock lock(mutex_);
-  leave(why);
+  leave(is_lowest_told() ? why : "");
+}
+
+/// The ranks of a replica wait for each other: with one that is stopped, all are left behind.
+bool ReplicaWatch::is_lowest_told() {
+  if (is_told()) return false;
+  board_.set(told);
+  std::this_thread::sleep_for(failing_together);
+  const std::vector<std::uint64_t> words = board_.words();
+  const auto first = words.begin() + place_.rank_of(0);
+  return std::count(first, first + place_.shard, told) == 0;
 }
 
 /// The lowest rank that is there says so.
@@ -161,7 +171,7 @@ void ReplicaWatch::leave(const std::string& why) {
   ends_.lost(why.empty() ? ""
                          : fmt::format("replica {} of {} ends: {}; the other replicas go on",
                                        place_.index, place_.count, why));
-  std::fflush(nullptr);
+  mpi::flush_what_is_free();
   _exit(lost_status);
 }
 

@@ -61,6 +61,8 @@ class ReplicaWatch final : public exchange::PartOfReplica {
   bool note_failure() noexcept override;
   bool note_failure(Cause cause) noexcept;
   void note_rejoin() override;
+  /// While it is true, nothing is noted: all ranks agree on what fails on any of them.
+  void set_agreeing(bool agrees) { agrees_ = agrees; }
   bool has_failed_elsewhere() const { return is_elsewhere(follows); }
 
  private:
@@ -74,6 +76,7 @@ class ReplicaWatch final : public exchange::PartOfReplica {
   bool is_lowest_failed();
   void leave_if_broken();
   bool is_told() const;
+  bool is_lowest_told();
   [[noreturn]] void leave(const std::string& why);
 
   Group inside_;
@@ -82,6 +85,7 @@ class ReplicaWatch final : public exchange::PartOfReplica {
   exchange::Board board_;
   std::recursive_mutex mutex_;   ///< whoever ends the process has it for good
   std::optional<bool> reports_;  ///< of a rank that has failed
+  bool agrees_ = false;          ///< of the program's thread alone
   Seconds since_failure_{0};     ///< of another rank
   std::unique_ptr<membership::PeriodicThread> thread_;  ///< declared last
 };

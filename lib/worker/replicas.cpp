@@ -38,7 +38,7 @@ worker::PlaceInReplicas place_of(const Group& all, int shards, const Deadline& d
 
 /// This process ends as one that an error has ended, which another rank reports.
 [[noreturn]] void end_as_failed() {
-  std::fflush(nullptr);
+  mpi::flush_what_is_free();
   mpi::leave_because_of_others();
   _exit(1);
 }
@@ -69,10 +69,8 @@ struct Replicas::Impl {
   /// All ranks throw the same error, which needs no further report.
   void drop(std::optional<Worker>& worker) {
     all_refuse = true;
-    GroupImpl::of(across).set_part(nullptr);
     if (worker) worker->abandon();
     worker.reset();
-    GroupImpl::of(across).set_part(watch);
   }
 
   /// Nobody waits for ranks that are gone.
@@ -110,11 +108,27 @@ int Replicas::shards() const { return impl_->place.shards; }
 const mpi::Communicator& Replicas::inside() const { return impl_->inside; }
 const Group& Replicas::across() const { return impl_->across; }
 
+namespace {
+
+class Agreeing {
+ public:
+  explicit Agreeing(worker::ReplicaWatch& watch) : watch_(watch) { watch_.set_agreeing(true); }
+  Agreeing(const Agreeing&) = delete;
+  Agreeing& operator=(const Agreeing&) = delete;
+  ~Agreeing() { watch_.set_agreeing(false); }
+
+ private:
+  worker::ReplicaWatch& watch_;
+};
+
+}  // namespace
+
 Worker Replicas::make_worker(const TopologyRule& rule, std::vector<TensorView> part,
                              WorkerOptions options) const {
   std::optional<Worker> worker;
   const Deadline deadline(options.deadline);
   impl_->all_refuse = false;
+  const Agreeing agreeing(*impl_->watch);  // ends before the worker
   try {
     agree(impl_->all, deadline, "Replicas: making workers",
           [&] { worker.emplace(impl_->across, rule, std::move(part), std::move(options)); });
@@ -126,6 +140,7 @@ Worker Replicas::make_worker(const TopologyRule& rule, std::vector<TensorView> p
 }
 
 std::vector<int> Replicas::agree_on(const std::vector<int>& numbers) const {
+  impl_->all_refuse = false;
   const auto given = impl_->inside.all_gather(fmt::format("{}", fmt::join(numbers, " ")),
                                               Deadline(impl_->deadline), "Replicas::agree_on");
   std::set<int> all;

@@ -372,6 +372,8 @@ void Worker::Impl::restore(const std::vector<TensorView>& saved) {
   }
   state.restore(saved, publisher);
   count_republished();
+  link.exchange->complete(progress.combinations);  // once more, with those that no round has made
+  link.exchange->flush();
   if (setting.options.site) setting.options.site->restored(progress.stats.rounds, saved);
   const bool fits = state.is_of_these_weights(saved);
   const auto others = setting.group.all_gather(

@@ -43,6 +43,7 @@ alone() {
   [[ $(ended_well) == 0145 ]] || report_failure "$title: ranks $(ended_well) ended well"
   ! grep -q "error:" "$directory/output" || report_failure "$title: an error"
   means_are_right || report_failure "$title: other means"
+  [[ -s $directory/ended ]] || report_failure "$title: rank 3 has not ended"
   local after
   after=$(awk -v began="$(cat "$directory/began")" '{ print $1 - began }' "$directory/ended")
   echo "$title: the replica ended after $after s"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 #include <map>
@@ -123,7 +124,9 @@ class Transfers {
 
   /// Memory for payloads of workers that are gone. What was fetched before has been read.
   void give_back(const std::vector<Arrival>& arrivals) {
-    const auto present = std::ranges::count_if(arrivals, is_present);
+    const auto present = std::ranges::count_if(arrivals, [&](const Arrival& arrival) {
+      return is_present(arrival) && sources_.contains(arrival.worker);
+    });
     if (!is_gone_ || std::ssize(sources_) <= present) return;
     std::erase_if(sources_, [&](const auto& source) {
       const bool is_read = std::ranges::any_of(arrivals, [&](const Arrival& arrival) {
@@ -295,6 +298,7 @@ class StagedExchange final : public Exchange {
       throw;
     }
     const auto fetch = std::exchange(begun_, nullptr);
+    if (fetch->failure) std::rethrow_exception(fetch->failure);
     if (fetch->is_given_up) executor_->submit([this] { is_overtaken_ = false; });
     if (exact_) read_ = fetch->arrivals;
     return std::move(fetch->arrivals);
@@ -322,7 +326,8 @@ class StagedExchange final : public Exchange {
     std::uint64_t number = 0;  ///< of the executor's task
     std::vector<Arrival> arrivals;
     std::atomic<bool> is_dropped = false;
-    bool is_given_up = false;  ///< see give_up()
+    bool is_given_up = false;      ///< see give_up()
+    std::exception_ptr failure{};  ///< thrown where it is taken up
   };
 
   /// Nobody takes it up: its waits end, and its failure is nobody's.
@@ -341,8 +346,8 @@ class StagedExchange final : public Exchange {
     transfers_.give_back(fetch.arrivals);
     if (is_overtaken_) give_up(fetch);
     if (exact_) transfers_.upload(fetch.arrivals);
-  } catch (const std::exception&) {
-    if (!fetch.is_dropped) throw;
+  } catch (...) {
+    fetch.failure = std::current_exception();
   }
 
   std::byte* image(std::uint64_t sequence) const { return own_ + images_.image_offset(sequence); }
