@@ -1,7 +1,7 @@
 // Replicas of two ranks, of which rank 2 does something.   fastrun -n 6 replica_ends HOW FOLDER
-//   kill, stop: it dies, or sleeps for 4 s    raise, between: it throws in a step, or between two
-//   together: all throw    after: rank 2 dies when training is over    status: it ends with status
-//   3
+//   kill, stop: it dies, or stops    raise, between: it throws in a step, or between two
+//   together, same: all throw an error of the library, or of the program
+//   after: rank 2 dies when training is over    status: it ends with status 3
 #include <signal.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ using namespace fast;
 
 namespace {
 
-constexpr int rounds = 60, of_event = 10;
+constexpr int usual_rounds = 60, rounds_with_stop = 500, of_event = 10;
 constexpr Seconds plenty{60};
 
 double now_s() { return Seconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
@@ -61,19 +61,21 @@ int train(const mpi::Communicator& world, const std::string& how,
   const std::string what = how.substr(how.find('_') + 1);
   Worker worker =
       replicas.make_worker(stencil::ring(), {view_of("weights", std::span(weights))}, options);
-  const bool culprit = world.rank() == 2;
+  const bool culprit = world.rank() == 2 && what != "after" && what != "together" && what != "same";
+  const int rounds = what == "stop" ? rounds_with_stop : usual_rounds;
   while (worker.round() < rounds) {
     const bool now = worker.round() == of_event;
-    if (culprit && now && what != "after" && what != "together") act(what, false, folder);
+    if (culprit && now) act(what, false, folder);
     worker.step([&] {
-      if (culprit && now && what != "after" && what != "together") act(what, true, folder);
+      if (culprit && now) act(what, true, folder);
+      if (now && what == "same") throw std::runtime_error("the shapes do not fit");
       if (now && what == "together") throw Error(ErrorKind::data, "the shapes do not fit");
       talk(messages);
       weights[1] += 0.01 * (replicas.index() + 1 - weights[1]);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     });
   }
-  if (culprit && what == "after") act("kill", true, folder);
+  if (world.rank() == 2 && what == "after") act("kill", true, folder);
   worker.await_finish();
   talk(messages);
   std::vector<double> mean(2);

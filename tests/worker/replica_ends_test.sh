@@ -53,6 +53,19 @@ alone "a rank is killed" kill "rank 3: replica 1 of 3 ends: rank 2 was lost; the
 alone "a rank ends with a status" status "rank 3: replica 1 of 3 ends: rank 2 was lost; the other replicas go on"
 alone "a rank is killed at the end" after "rank 3: replica 1 of 3 ends: rank 2 was lost; the other replicas go on"
 
+# A rank is stopped, and goes on after the others have gone on without its replica.
+rm -f "$directory/began" "$directory/ended"
+(
+  until [[ -s $directory/began ]]; do sleep 0.1; done
+  sleep 4
+  kill -CONT "$(cat "$directory/rank2")"
+) &
+expect "a rank is stopped" 0 "replica 1 of 3 ends: a rank of it was stopped for long" "4 of 6 ranks ended well" -- \
+  "$fastrun" -n 6 --min-workers 4 "$directory/rank" "$program" stop "$directory"
+wait
+[[ $(grep -c "replica 1 of 3 ends" "$directory/output") -eq 1 ]] || report_failure "a rank is stopped: not one line"
+[[ $(ended_well) == 0145 ]] || report_failure "a rank is stopped: ranks $(ended_well) ended well"
+
 # all TITLE HOW TEXT LAUNCHER...: all ranks end soon, with one report.
 all() {
   local title=$1 how=$2 text=$3
@@ -68,6 +81,7 @@ for launcher in "$mpiexec" "$fastrun"; do
   all "$name, in a step" raise "error: rank 2 of 6: no more batches" "$launcher"
   all "$name, between steps" between "error: rank 2 of 6: no more batches" "$launcher"
   all "$name, on all ranks" together "the shapes do not fit" "$launcher"
+  all "$name, on all ranks, by the program" same "the shapes do not fit" "$launcher"
 done
 expect "a rank is killed, with a rule that averages over all" 1 "all-reduce: worker 1 is gone" "0 of 6 ranks ended well" -- \
   "$fastrun" -n 6 "$program" average_kill "$directory"

@@ -214,6 +214,24 @@ TEST_CASE("what needs the whole model is refused, by one error on all ranks") {
   check_rule(replicas, "awc");
 }
 
+// Found when the Workers of a shard have begun, which the other shards do not see.
+TEST_CASE("weights of one rank that are not finite are one error on all ranks") {
+  const Replicas replicas(testing::world(), 2);
+  const auto error_with = [&](int bad) {
+    return common_error([&] {
+      const float value = testing::world().rank() == bad ? std::nanf("") : 1;
+      std::vector<float> part(4, value);
+      WorkerOptions options;
+      options.initial = Initial::as_is;
+      replicas.make_worker(testing::topology_for("awc"), {view_of("weights", std::span(part))},
+                           options);
+    });
+  };
+  for (const int bad : {1, testing::world().size() - 2})
+    CHECK_THAT(error_with(bad), ContainsSubstring("not finite"));
+  check_rule(replicas, "awc");
+}
+
 TEST_CASE("the parts of a shard have one layout") {
   const Replicas replicas(testing::world(), 2);
   const std::string found = common_error([&] {
