@@ -103,7 +103,7 @@ void add_model_rows(OptionTable& table, Options& o) {
   table
       .add("class_weights", o.class_weights, text(),
            "weights of the classes' losses in training: one a class, with commas between them, or "
-           "balanced: samples ÷ (classes × samples of the class)")
+           "balanced: samples / (classes * samples of the class)")
       .offer({"balanced"})
       .agreed()
       .only_if(has_classes, classes_only)
