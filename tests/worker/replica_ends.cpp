@@ -1,5 +1,5 @@
 // Replicas of two ranks, of which rank 2 does something.   fastrun -n 6 replica_ends HOW FOLDER
-//   kill, stop: it dies, or stops    raise, between: it throws in a step, or between two
+//   kill: it dies    raise, between: it throws in a step, or between two
 //   together, same: all throw an error of the library, or of the program
 //   after: rank 2 dies when training is over    status: it ends with status 3
 #include <signal.h>
@@ -24,7 +24,7 @@ using namespace fast;
 
 namespace {
 
-constexpr int usual_rounds = 60, rounds_with_stop = 500, of_event = 10;
+constexpr int rounds = 60, of_event = 10;
 constexpr Seconds plenty{60};
 
 double now_s() { return Seconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
@@ -45,7 +45,6 @@ void act(const std::string& how, bool in_step, const std::filesystem::path& fold
   if (in_step == (how == "between")) return;
   note_time(folder / "began");
   if (how == "kill") kill(getpid(), SIGKILL);
-  if (how == "stop") kill(getpid(), SIGSTOP);
   if (how == "status") _exit(3);
   if (how == "raise" || how == "between") throw std::runtime_error("no more batches");
 }
@@ -62,7 +61,6 @@ int train(const mpi::Communicator& world, const std::string& how,
   Worker worker =
       replicas.make_worker(stencil::ring(), {view_of("weights", std::span(weights))}, options);
   const bool culprit = world.rank() == 2 && what != "after" && what != "together" && what != "same";
-  const int rounds = what == "stop" ? rounds_with_stop : usual_rounds;
   while (worker.round() < rounds) {
     const bool now = worker.round() == of_event;
     if (culprit && now) act(what, false, folder);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A rank of a replica is lost, stops or fails: its replica ends alone, or all do, with one line.
+# A rank of a replica is lost or fails: its replica ends alone, or all do, with one line.
 #   replica_ends_test.sh MPIEXEC FASTRUN REPLICA_ENDS
 set -uo pipefail
 mpiexec=$1 fastrun=$2 program=$3
@@ -10,7 +10,6 @@ source "$(dirname "$0")/../support/expect.sh"
 # Rank 3, which notes when its process has gone.
 cat >"$directory/rank" <<'END'
 #!/usr/bin/env bash
-[[ ${FASTRUN_RANK:-} == 2 ]] && echo $$ >"$directory/rank2"
 [[ ${FASTRUN_RANK:-} == 3 ]] || exec "$@"
 "$@"
 status=$?
@@ -52,19 +51,6 @@ alone() {
 alone "a rank is killed" kill "rank 3: replica 1 of 3 ends: rank 2 was lost; the other replicas go on"
 alone "a rank ends with a status" status "rank 3: replica 1 of 3 ends: rank 2 was lost; the other replicas go on"
 alone "a rank is killed at the end" after "rank 3: replica 1 of 3 ends: rank 2 was lost; the other replicas go on"
-
-# A rank is stopped, and goes on after the others have gone on without its replica.
-rm -f "$directory/began" "$directory/ended"
-(
-  until [[ -s $directory/began ]]; do sleep 0.1; done
-  sleep 4
-  kill -CONT "$(cat "$directory/rank2")"
-) &
-expect "a rank is stopped" 0 "replica 1 of 3 ends: a rank of it was stopped for long" "4 of 6 ranks ended well" -- \
-  "$fastrun" -n 6 --min-workers 4 "$directory/rank" "$program" stop "$directory"
-wait
-[[ $(grep -c "replica 1 of 3 ends" "$directory/output") -eq 1 ]] || report_failure "a rank is stopped: not one line"
-[[ $(ended_well) == 0145 ]] || report_failure "a rank is stopped: ranks $(ended_well) ended well"
 
 # all TITLE HOW TEXT LAUNCHER...: all ranks end soon, with one report.
 all() {
