@@ -279,9 +279,10 @@ Splits load_image_folder(const fs::path& directory, const LoadOptions& options) 
   return splits;
 }
 
-/// Without splits, to train: a share of a folder a class is the test part.
+/// Without splits: a share of a folder a class is the test part.
 Splits load_unsplit_images(const fs::path& directory, const LoadOptions& options) {
-  std::vector<std::string> classes = class_folders(directory);
+  std::vector<std::string> classes = options.class_names;
+  if (options.purpose == Purpose::training || classes.empty()) classes = class_folders(directory);
   LoadOptions whole = options;
   whole.limit = 0;
   Splits splits = split_at_random(images_in(directory, classes, whole), options);
@@ -405,23 +406,23 @@ Splits load_layout(const fs::path& directory, const LoadOptions& options) {
     refuse_others(options, {.splits = true, .stream = true}, name);
     return load_images(directory, options);
   }
-  const bool has_npy = has_npy_files(directory);
+  const bool has_npy = has_npy_files(directory), has_images = has_one_folder(directory, options);
+  const bool can_divide = has_images && options.purpose != Purpose::prediction;
   refuse_others(options,
                 {.target = has_npy,
                  .features = has_npy,
                  .classes = true,
-                 .test_share = has_npy || has_one_folder(directory, options),
-                 .stream = has_one_folder(directory, options)},
+                 .test_share = has_npy || can_divide,
+                 .stream = has_images},
                 name);
   if (std::optional<Splits> found = load_any_cifar(directory, options)) {
     refuse_others(options, {}, name);
     return std::move(*found);
   }
   if (has_npy) return read_npy_directory(directory, options);
-  if (options.purpose != Purpose::training && has_one_folder(directory, options))
+  if (has_images && options.test_share) return load_unsplit_images(directory, options);
+  if (has_images && options.purpose != Purpose::training)
     return load_image_folder(directory, options);
-  if (options.test_share && has_one_folder(directory, options))
-    return load_unsplit_images(directory, options);
   refuse_misplaced_images(directory);
   const fs::path place = idx_place(directory);
   return {part(place, "train", options), part(place, "t10k", options), {}};
@@ -547,6 +548,7 @@ Splits load(const std::string& name_or_path, const LoadOptions& options) {
     Splits splits = load_layout(directory, own);
     splits.normalization = {{each.mean}, {each.stddev}};
     if (options.resize) resize(splits, *options.resize, trains);
+    if (options.scale_targets && trains) scale_targets(splits, name_or_path);
     return splits;
   }
   Splits splits = present(name_or_path) ? load_directory(name_or_path, options)

@@ -26,8 +26,7 @@ void require_logits(const ModelSpec& spec) {
       (spec.loss.kind == Loss::cross_entropy && std::holds_alternative<Softmax>(last)) ||
       (spec.loss.kind == Loss::binary_cross_entropy && std::holds_alternative<Sigmoid>(last));
   require(!twice, ErrorKind::argument,
-          "model {}: its last layer is {}, which the loss {} applies itself; remove this layer, or "
-          "choose the loss mse",
+          "model {}: its last layer is {}, which the loss {} applies itself; remove this layer",
           spec.name, describe(last), name(spec.loss.kind));
 }
 

@@ -214,13 +214,16 @@ Shape input_of(const toml::table& file, const SourceLocation& location, const Sh
   return shape;
 }
 
-/// The type of the first layer; empty if there is none.
+/// The type of the first layer, also of the first one in a residual block; empty if there is none.
 std::string first_type(const toml::node& layers) {
   const toml::array* array = layers.as_array();
   const toml::table* first =
       array == nullptr || array->empty() ? nullptr : array->get(0)->as_table();
   const toml::node* type = first == nullptr ? nullptr : first->get("type");
-  return type == nullptr || !type->is_string() ? std::string() : type->as_string()->get();
+  if (type == nullptr || !type->is_string()) return {};
+  const toml::node* body = first->get("body");
+  const std::string name = type->as_string()->get();
+  return name == "residual" && body != nullptr ? first_type(*body) : name;
 }
 
 /// [28x28] is an image of one channel for layers that take images. An image of one channel is a
@@ -229,7 +232,7 @@ std::string first_type(const toml::node& layers) {
 void fit_sides(Shape& input, const std::string& type) {
   const bool takes_images = type == "conv2d" || type == "max_pool" || type == "average_pool";
   const bool takes_steps = type == "conv1d" || type == "lstm" || type == "gru" ||
-                           type == "position" || type == "attention";
+                           type == "position" || type == "attention" || type == "layer_norm";
   if (takes_images && input.size() == 2) input.insert(input.begin(), 1);
   if (takes_steps && input.size() == 3 && input[0] == 1) input.erase(input.begin());
 }

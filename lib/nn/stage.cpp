@@ -201,7 +201,9 @@ LossResult Stage<T>::loss(std::size_t micro_batch, const Batch& batch) {
           values.outputs.size() / output_size());
   grow<T>(loss_memory_, static_cast<Index>(values.outputs.size()));
   loss_gradients_ = loss_memory_.as<T>().first(values.outputs.size());
-  return loss_of<T>(model_.loss, values.outputs, batch, loss_gradients_);
+  const bool evaluates = values.count == 0;
+  return loss_of<T>(evaluates ? LossSpec{model_.loss.kind, model_.loss.delta} : model_.loss,
+                    values.outputs, batch, loss_gradients_);
 }
 
 template <class T>

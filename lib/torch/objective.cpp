@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/nn/functional/loss.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <utility>
@@ -134,6 +135,8 @@ Objective::Objective(const ModuleOptions& options)
   require(label_smoothing_ >= 0 && label_smoothing_ < 1, ErrorKind::argument,
           "torch: label smoothing {}; a number from 0 to less than 1 is required",
           label_smoothing_);
+  require(std::ranges::all_of(class_weights_, [](double w) { return std::isfinite(w) && w >= 0; }),
+          ErrorKind::argument, "torch: weights of classes must be finite and not negative");
   require((label_smoothing_ == 0 && class_weights_.empty()) ||
               (loss_ == Loss::cross_entropy && !own_loss_),
           ErrorKind::argument,

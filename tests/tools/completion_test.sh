@@ -53,7 +53,7 @@ for program in "$@"; do
   done
 done
 
-expect "--ema --epochs --evaluate-every --exchange" fast-train --e
+expect "--ema --epochs --erase --evaluate-every --exchange" fast-train --e
 expect "adam adamw" fast-train --optimizer a
 expect "adam adamw sgd" fast-train --optimizer ""
 expect "adam adamw sgd" fast-train --optimizer = # as bash splits --optimizer=

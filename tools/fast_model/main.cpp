@@ -18,6 +18,7 @@
 #include "data/options/rows.hpp"
 #include "fast_model/evaluate.hpp"
 #include "fast_model/predict.hpp"
+#include "nn/shape.hpp"
 #include "options/option_table.hpp"
 #include "saved_model.hpp"
 #include "train/checkpoint/checkpoint.hpp"
@@ -113,7 +114,9 @@ void export_model(const std::string& given, const std::string& to, const std::st
       notes.target_mean = note->normalization.target_mean;
       notes.target_stddev = note->normalization.target_stddev;
     }
-    write_whole(to, nn::to_onnx(spec_of(weights, model), weights.tensors, notes));
+    const nn::ModelSpec spec = spec_of(weights, model);
+    if (nn::tokens_of(spec) > 0) notes.mean = notes.stddev = {};  // the input are the tokens
+    write_whole(to, nn::to_onnx(spec, weights.tensors, notes));
   } else if (target.extension() == ".safetensors") {
     train::save_safetensors(target, weights.tensors, weights.metadata);
   } else {
@@ -168,7 +171,8 @@ void change_rows(options::OptionTable& table) {
       "size that all images get, by bilinear interpolation: ROWSxCOLUMNS, or model: that of the "
       "model";
   table.at("test_share").help =
-      "share of a CSV or NumPy file that is the test part, as in training; without it, the whole "
+      "share of a CSV or NumPy file, or of folders of images, that is the test part, as in "
+      "training; without it, the whole "
       "file";
 }
 

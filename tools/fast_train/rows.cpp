@@ -81,10 +81,9 @@ void add_model_rows(OptionTable& table, Options& o) {
       .only_if([&o] { return o.loss == nn::Loss::huber; },
                "it is an option of --loss huber; leave it out or take that loss");
   table
-      .add(
-          "scale_targets", o.load.scale_targets,
-          "learn float targets less their mean, divided by their standard deviation; mae, rmse and "
-          "predictions stay in the units of the data")
+      .add("scale_targets", o.load.scale_targets,
+           "learn float targets less their mean, divided by their standard deviation; predictions, "
+           "and the mae and rmse of one target, stay in the units of the data")
       .agreed()
       .only_if([&o] { return !o.loss || o.loss == nn::Loss::mse || o.loss == nn::Loss::huber; },
                "it is an option of --loss mse and huber; leave it out or take one of these")

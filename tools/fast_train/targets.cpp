@@ -34,6 +34,8 @@ std::vector<double> class_weights_of(const std::string& text, const data::Datase
   std::vector<double> weights;
   if (text.empty()) return weights;
   const auto classes = static_cast<std::size_t>(train.classes());
+  require(classes > 0, ErrorKind::argument,
+          "--class-weights: the data has float targets and no classes; leave it out");
   if (text == "balanced") {
     std::vector<double> counts(classes);
     for (const std::int32_t label : train.labels()) ++counts[static_cast<std::size_t>(label)];

@@ -23,11 +23,10 @@ struct OnnxNotes {
   std::vector<float> target_mean = {}, target_stddev = {};
 };
 
-/// The bytes of an ONNX file (operator set 15, IR version 8) of the model in evaluation mode. Its
+/// The bytes of an ONNX file (operator set 17, IR version 8) of the model in evaluation mode. Its
 /// input is "input" [batch x spec.input], its output "logits" [batch x classes]. `tensors` are the
 /// parameters and buffers of the model by name, in host memory, all f32 or all f64. Throws
-/// Error(argument) if a tensor is missing or does not fit, and for group normalization, which
-/// operator set 15 lacks. Also throws it if the notes do not fit the input.
+/// Error(argument) if a tensor is missing or does not fit, and if the notes do not fit the model.
 std::string to_onnx(const ModelSpec& spec, const std::vector<TensorView>& tensors,
                     const OnnxNotes& notes = {});
 

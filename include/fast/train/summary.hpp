@@ -84,7 +84,7 @@ struct Summary {
 
   /// One JSON object with a key for each field, named and ordered as here; for `measures`, the keys
   /// test_NAME_mean_model and test_NAME_worst_worker. Values that are not finite are null.
-  /// So are the figures of a run that is to be continued, but for rounds, epochs and seconds.
+  /// So are results, speeds, shares of time and bytes of a run that is to be continued.
   std::string to_json() const;
 
   /// Two columns, one row for each field. An all-reduce has no rows about neighbors.

@@ -174,10 +174,9 @@ std::string npy_text(std::string_view element, bool is_unicode, bool swapped) {
     std::memcpy(stored.data(), element.data() + i, 4);
     if (swapped) std::reverse(stored.begin(), stored.end());
     const auto code = std::bit_cast<std::uint32_t>(stored);
-    if (code == 0) break;
     append_utf8(text, code);
   }
-  return text;
+  return text.substr(0, text.find_last_not_of('\0') + 1);
 }
 
 /// How many bytes an element of texts has; nothing for other types.

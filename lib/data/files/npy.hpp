@@ -25,7 +25,8 @@ struct NpyArray {
   std::variant<std::vector<std::uint8_t>, std::vector<float>, std::vector<std::int64_t>,
                std::vector<double>>
       values;
-  /// In place of values: the elements of an array of texts (types U and S), as UTF-8.
+  /// In place of values: the elements of an array of texts, without the zeros that fill them up.
+  /// Those of type U become UTF-8, those of type S are bytes as they are.
   std::vector<std::string> texts = {};
 };
 

@@ -9,7 +9,9 @@
 #include <fast/data/formats.hpp>
 #include <functional>
 #include <set>
+#include <string_view>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 
 #include "core/message.hpp"
@@ -205,19 +207,27 @@ std::vector<std::int32_t> named_classes_in(const NpyArray& array, const std::str
   if (names.empty()) {
     const std::set<std::string> sorted(array.texts.begin(), array.texts.end());
     names.assign(sorted.begin(), sorted.end());
+    for (const std::string& text : names)
+      require(printable(text) == text, ErrorKind::data,
+              "numpy: {}: the class \"{}\" is no text in UTF-8; save the targets as str "
+              "(numpy.char.decode)",
+              printable(name), printable(text));
     require(classes == 0 || std::cmp_equal(classes, names.size()), ErrorKind::data,
             "numpy: {}: the targets have {} different texts, --classes says {}; leave --classes "
             "out, or correct the texts",
             printable(name), names.size(), classes);
   }
+  std::unordered_map<std::string_view, std::int32_t> places;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    places.emplace(names[i], static_cast<std::int32_t>(i));
   std::vector<std::int32_t> labels;
   for (const std::string& text : array.texts) {
-    const auto place = std::ranges::find(names, text);
-    require(place != names.end(), ErrorKind::data,
+    const auto place = places.find(text);
+    require(place != places.end(), ErrorKind::data,
             "numpy: {}: target {} is \"{}\", which is not among the {} classes of the model or the "
             "training part",
             printable(name), labels.size(), printable(text), names.size());
-    labels.push_back(static_cast<std::int32_t>(place - names.begin()));
+    labels.push_back(place->second);
   }
   return labels;
 }
@@ -281,8 +291,8 @@ Dataset part_of_arrays(const Arrays& arrays, const std::string& x, const std::st
   }
   const bool is_text = !targets.texts.empty();
   require(are_texts.value_or(is_text) == is_text, ErrorKind::data,
-          "numpy: {}: its targets are {}, those of the training part are {}", printable(place),
-          is_text ? "texts" : "numbers", is_text ? "numbers" : "texts");
+          "numpy: {}: its targets are {}, those of the training part or the model are {}",
+          printable(place), is_text ? "texts" : "numbers", is_text ? "numbers" : "texts");
   are_texts = is_text;
   std::vector<std::int32_t> labels = is_text ? named_classes_in(targets, place, names, classes)
                                              : classes_in(targets, place, classes);
@@ -297,6 +307,8 @@ Splits splits_of(const Arrays& arrays, const LoadOptions& options) {
   const ArrayNames names = names_in(arrays, options);
   Reading reading{options.targets, options.classes};
   reading.class_names = options.class_names;
+  const bool uses_model = options.purpose != Purpose::training;
+  if (uses_model && options.class_names.empty()) reading.are_texts = false;  // it knows no texts
   if (options.purpose != Purpose::training) reading.origins = options.origins;
   const Dataset all = part_of_arrays(arrays, names.x, names.y, reading);
   Splits splits;

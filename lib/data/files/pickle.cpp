@@ -21,6 +21,8 @@ class Pickle::Reader {
   }
 
  private:
+  static constexpr std::size_t most_values = std::size_t{1} << 24;
+
   [[noreturn]] void refuse(std::string_view why) const {
     fail(ErrorKind::data, "pickle: {}: {}; download the file again", printable(pickle_.name_), why);
   }
@@ -48,6 +50,7 @@ class Pickle::Reader {
   }
 
   Value& made(Kind kind) {
+    if (pickle_.values_.size() >= most_values) refuse("it has too many values");
     stack_.push_back(&pickle_.values_.emplace_back());
     stack_.back()->kind = kind;
     return *stack_.back();

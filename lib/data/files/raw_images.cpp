@@ -217,8 +217,9 @@ const Pickle::Value& entry(const Pickle& pickle, const std::filesystem::path& pa
 std::string_view array_bytes(const Pickle::Value& array) {
   if (array.kind != Pickle::Kind::object || array.items.size() != 1) return {};
   const std::vector<const Pickle::Value*>& of = array.items[0]->items;
-  if (of.size() == 5) return of[4]->text;
-  return of.size() == 4 ? of[0]->text : std::string_view();
+  // In the order of C: False, or "C".
+  if (of.size() == 5 && of[3]->number == 0) return of[4]->text;
+  return of.size() == 4 && of[3]->text == "C" ? of[0]->text : std::string_view();
 }
 
 void read_python_records(const std::filesystem::path& path, std::size_t limit, int classes,
@@ -283,8 +284,13 @@ std::vector<std::string> cifar_class_names(const std::filesystem::path& director
     std::error_code error;
     if (!std::filesystem::is_regular_file(file, error)) continue;
     const std::string text = read_text(file, "read_cifar");
-    const auto names =
-        file.extension() == ".txt" ? names_in_lines(text) : names_in_pickle(text, file.string());
+    std::vector<std::string> names;
+    try {
+      names =
+          file.extension() == ".txt" ? names_in_lines(text) : names_in_pickle(text, file.string());
+    } catch (const Error&) {
+      continue;  // a file of this name of something else
+    }
     if (std::cmp_equal(names.size(), classes)) return names;
   }
   return {};

@@ -88,7 +88,9 @@ void add_split_rows(options::OptionTable& table, LoadOptions& load) {
   table
       .add("test_share", load.test_share,
            options::optional(options::number<double>(options::fraction())),
-           "share of a CSV or NumPy file that is held out as test part, chosen at random [0.2]")
+           "share of a CSV or NumPy file, or of folders of images without splits, that is held out "
+           "as "
+           "test part, chosen at random [0.2]")
       .agreed();
   table.add("stratify", load.stratify, "hold that share of each class out").agreed();
   table

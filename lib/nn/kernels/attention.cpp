@@ -56,11 +56,12 @@ T scale_of(const AttentionSize& size) {
   return T{1} / Eigen::numext::sqrt(static_cast<T>(size.width));
 }
 
-/// Calls f(sample, head, weights of the head).
+/// Calls f(sample, head, weights of the head). Unless `apart`, all heads have the same weights.
 template <class T, class F>
-void each_head(const AttentionSize& size, T* weights, const F& f) {
+void each_head(const AttentionSize& size, T* weights, bool apart, const F& f) {
+  const Index step = apart ? size.steps * size.steps : 0;
   for (Index sample = 0; sample < size.samples; ++sample)
-    for (Index head = 0; head < size.heads; ++head, weights += size.steps * size.steps)
+    for (Index head = 0; head < size.heads; ++head, weights += step)
       f(sample, head, Eigen::Map<Matrix<T>>(weights, size.steps, size.steps));
 }
 
@@ -78,8 +79,8 @@ void softmax_backward(const T* y, const T* dy, T* dx, Index rows, Index columns)
 }
 
 template <class T>
-void attention_forward(const AttentionSize& size, const T* qkv, T* weights, T* sums) {
-  each_head(size, weights, [&](Index sample, Index head, Eigen::Map<Matrix<T>> of_head) {
+void attention_forward(const AttentionSize& size, const T* qkv, T* weights, T* sums, bool keep) {
+  each_head(size, weights, keep, [&](Index sample, Index head, Eigen::Map<Matrix<T>> of_head) {
     const Projected<T> in(size, const_cast<T*>(qkv), sample, head);
     of_head.noalias() = scale_of<T>(size) * (in.query * in.key.transpose());
     for (Index step = 0; step < size.steps; ++step) {
@@ -96,7 +97,7 @@ template <class T>
 void attention_backward(const AttentionSize& size, const T* qkv, const T* weights, const T* dsums,
                         T* dqkv, T* scratch) {
   Eigen::Map<Matrix<T>> grads(scratch, size.steps, size.steps);
-  each_head(size, const_cast<T*>(weights),
+  each_head(size, const_cast<T*>(weights), true,
             [&](Index sample, Index head, Eigen::Map<Matrix<T>> of_head) {
               const Projected<T> in(size, const_cast<T*>(qkv), sample, head);
               Projected<T> out(size, dqkv, sample, head);
@@ -110,10 +111,10 @@ void attention_backward(const AttentionSize& size, const T* qkv, const T* weight
             });
 }
 
-#define FAST_INSTANTIATE(T)                                                \
-  template void softmax_forward(const T*, T*, Index, Index);               \
-  template void softmax_backward(const T*, const T*, T*, Index, Index);    \
-  template void attention_forward(const AttentionSize&, const T*, T*, T*); \
+#define FAST_INSTANTIATE(T)                                                      \
+  template void softmax_forward(const T*, T*, Index, Index);                     \
+  template void softmax_backward(const T*, const T*, T*, Index, Index);          \
+  template void attention_forward(const AttentionSize&, const T*, T*, T*, bool); \
   template void attention_backward(const AttentionSize&, const T*, const T*, const T*, T*, T*);
 FAST_INSTANTIATE(float)
 FAST_INSTANTIATE(double)

@@ -140,8 +140,9 @@ struct AttentionSize {
   bool causal;
   Index features() const { return heads * width; }
 };
+/// Unless `keep`, `weights` is workspace of steps · steps elements.
 template <class T>
-void attention_forward(const AttentionSize& size, const T* qkv, T* weights, T* sums);
+void attention_forward(const AttentionSize& size, const T* qkv, T* weights, T* sums, bool keep);
 /// `scratch` is workspace of steps · steps elements.
 template <class T>
 void attention_backward(const AttentionSize& size, const T* qkv, const T* weights, const T* dsums,

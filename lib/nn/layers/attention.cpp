@@ -19,11 +19,11 @@ class AttentionLayer final : public Layer<T> {
   void forward(const T* parameters, const T* x, T* y, const Pass<T>& pass) override {
     const Index rows = pass.count * steps_;
     grow<T>(qkv_, rows * 3 * features_);
-    grow<T>(weights_, rows * heads_ * steps_);
+    grow<T>(weights_, pass.training ? rows * heads_ * steps_ : steps_ * steps_);
     grow<T>(sums_, rows * features_);
     dense_forward(parameters, parameters + in_bias(), x, data(qkv_), rows, features_,
                   3 * features_);
-    attention_forward(size_of(pass.count), read(qkv_), data(weights_), data(sums_));
+    attention_forward(size_of(pass.count), read(qkv_), data(weights_), data(sums_), pass.training);
     dense_forward(parameters + out_weights(), parameters + out_bias(), read(sums_), y, rows,
                   features_, features_);
   }

@@ -132,6 +132,12 @@ void check_features(const RunPlan& plan, const ResumePoint& point) {
   require(was_scaled != plan.data.normalization.target_mean.empty(), ErrorKind::argument,
           "Trainer: the targets of {} were {}; {} --scale-targets", printable(directory),
           was_scaled ? "scaled" : "not scaled", was_scaled ? "add" : "leave out");
+  require(note->normalization.target_mean == plan.data.normalization.target_mean &&
+              note->normalization.target_stddev == plan.data.normalization.target_stddev,
+          ErrorKind::data,
+          "Trainer: the targets have another mean or standard deviation than those of {}, to which "
+          "its outputs are scaled; resume with the data of the run, or begin a new run",
+          printable(directory));
   if (plan.data.features.empty() || note->features.empty() || note->features == plan.data.features)
     return;
   const auto [own, theirs] =

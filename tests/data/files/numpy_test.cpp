@@ -240,6 +240,11 @@ TEST_CASE("targets that are texts are classes with names, in the order of their 
   CHECK(labels(splits.train) == std::vector<std::int32_t>{1, 2, 0, 1});
   CHECK(labels(splits.test) == std::vector<std::int32_t>{0, 2, 2});
 
+  data::LoadOptions of_numbers;
+  of_numbers.purpose = data::Purpose::evaluation;
+  CHECK_THROWS_WITH(data::load(directory.path(), of_numbers),
+                    ContainsSubstring("its targets are texts, those of the training part or the "
+                                      "model are numbers"));
   data::LoadOptions of_model;
   of_model.purpose = data::Purpose::evaluation;
   of_model.class_names = {"c", "b", "z", "a"};
@@ -254,11 +259,16 @@ TEST_CASE("targets that are texts are classes with names, in the order of their 
   data::LoadOptions four;
   four.classes = 4;
   refused("3 different texts, --classes says 4", four);
+  write("y_train.npy",
+        "b\xe9"
+        "ab");
+  refused("the class \"\\xe9\" is no text in UTF-8");
+  write("y_train.npy", "bcab");
   write("y_test.npy", "axc");
   refused("target 1 is \"x\", which is not among the 3 classes");
   write_file(directory.path() / "y_test.npy",
              npy_bytes("<i8", "(3,)", std::vector<std::int64_t>{0, 1, 2}));
-  refused("its targets are numbers, those of the training part are texts");
+  refused("its targets are numbers, those of the training part or the model are texts");
   write("x_train.npy", "abcd");
   refused("its elements are texts; samples are numbers");
 }
