@@ -21,6 +21,7 @@
 #include "fast_train/mean_model_figures.hpp"
 #include "fast_train/read_options.hpp"
 #include "fast_train/stream_data.hpp"
+#include "fast_train/targets.hpp"
 #include "nn/checks.hpp"
 #include "nn/shape.hpp"
 
@@ -144,6 +145,8 @@ nn::ModelSpec model_for(const Options& o, const data::Dataset& data) {
   const Task task = task_of(o, data);
   nn::ModelSpec spec = model_of(o.model, task);
   spec.loss = task.loss;
+  spec.loss.smoothing = o.label_smoothing;
+  spec.loss.class_weights = class_weights_of(o.class_weights, data);
   nn::require_logits(spec);
   require(nn::takes(spec, data.sample_shape()), ErrorKind::argument,
           "--model {}: it takes samples of shape {}, those of --data {} are {}; choose another "

@@ -29,11 +29,29 @@ namespace fast::cuda {
 
 // The loss, as in layer_elements.hpp. A block of threads processes a sample.
 
-/// nn::softmax_cross_entropy for each sample: its loss, whether its class is correct, and the
+/// Weights of classes and label smoothing, see nn::LossSpec.
+struct ClassShape {
+  const float* weights = nullptr;  // null: all 1
+  float smoothing = 0, total = 0;  // the sum of the weights
+
+  FAST_HOST_DEVICE float of(Index c) const { return weights == nullptr ? 1.0F : weights[c]; }
+};
+
+/// With the sum of weight × logit.
+struct LossScratch : SoftmaxScratch {
+  double weighted[block_size];
+
+  FAST_HOST_DEVICE void join(int thread, int other, int count) {
+    if (places[other] >= 0) weighted[thread] += weighted[other];
+    SoftmaxScratch::join(thread, other, count);
+  }
+};
+
+/// Cross-entropy of nn::loss_of for each sample: its loss, whether its class is correct, and the
 /// gradient of the mean loss unless `grads` is null.
 template <class V>
 struct SoftmaxLoss {
-  using Scratch = SoftmaxScratch;
+  using Scratch = LossScratch;
   const V* logits;  // [samples][classes]
   const std::int32_t* labels;
   V* grads;
@@ -44,7 +62,13 @@ struct SoftmaxLoss {
   Shares shares = Shares::apart(samples);
 
   FAST_HOST_DEVICE void gather(Index sample, int thread, Scratch& scratch) const {
-    gather_row(logits + sample * classes, classes, thread, scratch);
+    const V* row = logits + sample * classes;
+    gather_row(row, classes, thread, scratch);
+    scratch.weighted[thread] = 0;
+    if (shape.smoothing == 0) return;
+    for (Index c = thread; c < classes; c += block_size)
+      scratch.weighted[thread] +=
+          static_cast<double>(shape.of(c)) * static_cast<double>(get(row, c));
   }
   FAST_HOST_DEVICE void finish(Index sample, int thread, const Scratch& scratch) const {
     const V* row = logits + sample * classes;
