@@ -103,7 +103,7 @@ bool ReplicaWatch::note_failure() noexcept { return agrees_ || note_failure(caus
 
 bool ReplicaWatch::note_failure(Cause cause) noexcept {
   const std::scoped_lock lock(mutex_);
-  if (!reports_) reports_ = !follows_another(cause) && is_lowest_failed();
+  if (!reports_) reports_ = !follows_another(cause) && is_lowest(failed, 0);
   if (!*reports_) mpi::leave_the_report_to_others();
   return *reports_;
 }
@@ -122,31 +122,23 @@ bool ReplicaWatch::follows_another(Cause cause) {
   return true;
 }
 
-bool ReplicaWatch::is_lowest_failed() {
-  board_.set(failed);
+bool ReplicaWatch::is_lowest(Word word, int first) {
+  board_.set(word);
   std::this_thread::sleep_for(failing_together);
   const std::vector<std::uint64_t> words = board_.words();
-  return std::count(words.begin(), words.begin() + place_.rank_of(place_.shard), failed) == 0;
+  return std::count(words.begin() + first, words.begin() + place_.rank_of(place_.shard), word) == 0;
 }
 
 void ReplicaWatch::note_rejoin() {
-  const std::string why = "a rank of it was stopped for long, and its neighbors went on without it";
+  constexpr char what[] = "was stopped for long, and its neighbors went on without it";
   require(mpi::launcher_reports_ends(), ErrorKind::deadline,
-          "Worker: {}; a replica of several ranks cannot catch up, so start by fastrun, under "
-          "which such a replica ends and the others go on",
-          why);
+          "Worker: rank {} {}; a replica of several ranks cannot catch up, so start by fastrun, "
+          "under which such a replica ends and the others go on",
+          place_.rank_of(place_.shard), what);
   const std::scoped_lock lock(mutex_);
-  leave(is_lowest_told() ? why : "");
-}
-
-/// The ranks of a replica wait for each other: with one that is stopped, all are left behind.
-bool ReplicaWatch::is_lowest_told() {
-  if (is_told()) return false;
-  board_.set(told);
-  std::this_thread::sleep_for(failing_together);
-  const std::vector<std::uint64_t> words = board_.words();
-  const auto first = words.begin() + place_.rank_of(0);
-  return std::count(first, first + place_.shard, told) == 0;
+  // The ranks of a replica wait for each other: with one that is stopped, all are left behind.
+  const bool tells = !is_told() && is_lowest(told, place_.rank_of(0));
+  leave(tells ? fmt::format("a rank of it {}", what) : "");
 }
 
 /// The lowest rank that is there says so.

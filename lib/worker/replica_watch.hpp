@@ -73,10 +73,10 @@ class ReplicaWatch final : public exchange::PartOfReplica {
   bool tick(Seconds elapsed);
   bool is_elsewhere(Word least) const;
   bool follows_another(Cause cause);
-  bool is_lowest_failed();
+  /// Writes the word. False if a rank from `first` on, below this one, has written it, too.
+  bool is_lowest(Word word, int first);
   void leave_if_broken();
   bool is_told() const;
-  bool is_lowest_told();
   [[noreturn]] void leave(const std::string& why);
 
   Group inside_;
