@@ -130,18 +130,22 @@ Splits load_cifar100(const fs::path& directory, const LoadOptions& options) {
           {}};
 }
 
-/// The Python version, as torchvision unpacks it: the files of CIFAR-10 have no ending, those of
-/// CIFAR-100 are "train" and "test" beside "meta".
-bool is_cifar_python(const fs::path& directory) {
-  return is_there(directory / "data_batch_1") ||
-         (is_there(directory / "meta") && is_there(directory / "train"));
+// The Python version, as torchvision unpacks it: the files of CIFAR-10 have no ending, those of
+// CIFAR-100 are "train" and "test" beside "meta".
+
+bool is_cifar_python(const fs::path& directory) { return is_there(directory / "data_batch_1"); }
+
+bool is_cifar100_python(const fs::path& directory) {
+  return is_there(directory / "meta") && is_there(directory / "train");
+}
+
+Splits load_cifar100_python(const fs::path& directory, const LoadOptions& options) {
+  return {read_cifar_python({directory / "train"}, 100, options.limit),
+          read_cifar_python({directory / "test"}, 100, options.limit),
+          {}};
 }
 
 Splits load_cifar_python(const fs::path& directory, const LoadOptions& options) {
-  if (is_there(directory / "meta") && is_there(directory / "train"))
-    return {read_cifar_python({directory / "train"}, 100, options.limit),
-            read_cifar_python({directory / "test"}, 100, options.limit),
-            {}};
   std::vector<fs::path> batches = batches_in(directory);
   for (fs::path& batch : batches) batch.replace_extension();
   return {read_cifar_python(batches, 10, options.limit),
@@ -160,6 +164,8 @@ std::optional<Splits> load_any_cifar(const fs::path& directory, const LoadOption
       splits = load_cifar(place, options);
     else if (is_cifar100(place))
       splits = load_cifar100(place, options);
+    else if (is_cifar100_python(place))
+      splits = load_cifar100_python(place, options);
     else if (is_cifar_python(place))
       splits = load_cifar_python(place, options);
     else
