@@ -31,8 +31,9 @@ namespace fast {
 ///
 /// An exception ends all ranks of all replicas, and one of them reports it. A rank notes it when
 /// its Worker fails, or when this object ends while the exception passes. Calls of the library that
-/// wait on the thread of this object then throw Error(peer_failed) on the other ranks. A rank that
-/// waits in a call of another library ends its process after a second, with status 1.
+/// wait on the thread of this object then throw Error(peer_failed) on the other ranks. A rank whose
+/// thread calls nothing of the library ends its process after a second, or up to ten seconds later
+/// if it waits for the others to leave, with status 1.
 ///
 /// One thread owns and uses an object, which lives longer than the Workers of its ranks. Before the
 /// end of a program, a replica calls inside().barrier(), if its ranks still need each other.
