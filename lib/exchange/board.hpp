@@ -4,9 +4,9 @@
 #include <fast/core/deadline.hpp>
 #include <fast/exchange/group.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "exchange/group_impl.hpp"
@@ -18,19 +18,20 @@ namespace fast::exchange {
 
 /// A word of each rank that all ranks can read at any time, also while others train.
 ///
-/// Words of other hosts arrive by gossip: after a tenth of a second or so, and sooner while words
-/// differ.
+/// Words of other hosts arrive by gossip: after a tenth of a second or so, and sooner within a
+/// second after a change.
 class Board {
  public:
   /// Collective.
-  explicit Board(const Group& group)
+  explicit Board(const Group& group, Seconds deadline = Seconds(300))
       : region_(group.allocate(format.size_bytes(), Deadline(deadline))),
         records_(region_.parts, group.rank(), format),
         news_(records_, group.hosts(),
               GroupImpl::of(group).open_datagrams(region_.parts.size() * format.size_bytes(),
                                                   Deadline(deadline))) {
     if (news_.has_other_hosts())
-      thread_ = std::make_unique<membership::PeriodicThread>([this](Seconds) { return tick(); });
+      thread_ = std::make_unique<membership::PeriodicThread>(
+          [this](Seconds elapsed) { return tick(elapsed); });
   }
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
@@ -46,22 +47,26 @@ class Board {
   }
 
  private:
-  static constexpr Seconds deadline{300};
+  static constexpr Seconds of_change{1};
   static constexpr std::size_t number = 0;
   static constexpr membership::RecordBoard::Format format{.words = 2, .common = 1};
 
-  /// True while ranks are at different places: some may wait for the others.
-  bool tick() {
+  /// True soon after a change: others may wait for it.
+  bool tick(Seconds elapsed) {
     while (news_.receive()) news_.take_over(records_);
     news_.note(records_);
     news_.send();
-    const std::vector<std::uint64_t> all = words();
-    return std::count(all.begin(), all.end(), all.front()) < records_.size();
+    std::vector<std::uint64_t> all = words();
+    since_change_ = all == known_ ? since_change_ + elapsed : Seconds(0);
+    known_ = std::move(all);
+    return since_change_ < of_change;
   }
 
   Region region_;
   membership::RecordBoard records_;
-  membership::Gossip news_;                             ///< the ticker's
+  membership::Gossip news_;           ///< this and the next two are the ticker's
+  std::vector<std::uint64_t> known_;  ///< words of the last call
+  Seconds since_change_{0};
   std::unique_ptr<membership::PeriodicThread> thread_;  ///< declared last; null on one host
 };
 

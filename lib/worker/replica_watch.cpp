@@ -66,11 +66,12 @@ PlaceInReplicas place_in_replicas(int rank, int ranks, int shards) {
   return {rank / shards, ranks / shards, rank % shards, shards};
 }
 
-ReplicaWatch::ReplicaWatch(const Group& all, Group inside, const PlaceInReplicas& place, Ends ends)
+ReplicaWatch::ReplicaWatch(const Group& all, Group inside, const PlaceInReplicas& place, Ends ends,
+                           Seconds deadline)
     : inside_(std::move(inside)),
       place_(place),
       ends_(std::move(ends)),
-      board_(all),
+      board_(all, deadline),
       thread_(std::make_unique<membership::PeriodicThread>(
           [this](Seconds elapsed) { return tick(elapsed); })) {}
 

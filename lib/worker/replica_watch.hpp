@@ -45,7 +45,8 @@ class ReplicaWatch final : public exchange::PartOfReplica {
   static constexpr int lost_status = 137;
 
   /// Collective over `all`. `inside` are the ranks of this replica.
-  ReplicaWatch(const Group& all, Group inside, const PlaceInReplicas& place, Ends ends);
+  ReplicaWatch(const Group& all, Group inside, const PlaceInReplicas& place, Ends ends,
+               Seconds deadline = Seconds(300));
   ~ReplicaWatch() override { stop(); }
 
   /// From now on other ranks do not matter.

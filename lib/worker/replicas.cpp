@@ -58,7 +58,8 @@ struct Replicas::Impl {
             worker::ReplicaWatch::Ends{[rank = ranks.rank()](const std::string& line) {
                                          if (!line.empty()) say("rank {}: {}\n", rank, line);
                                        },
-                                       [] { end_as_failed(); }})),
+                                       [] { end_as_failed(); }},
+            limit)),
         check([this] {
           if (watch->has_failed_elsewhere())
             fail(ErrorKind::peer_failed, "Replicas: another rank has failed");

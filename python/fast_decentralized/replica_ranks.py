@@ -5,32 +5,14 @@ import os
 import pickle
 import socket
 import sys
-import threading
-import time
-from typing import Any, Callable, NoReturn, TypeVar
+from typing import Any, Callable, TypeVar
 
 from . import _core, runtime
 from .tensors import is_mesh
 
-LOOK_S = 0.05  # from one look for lost ranks to the next
-NEWS_S = 2.0  # in which the reason is known for which a call of torch.distributed has failed
-TOGETHER_S = 0.2  # in which several ranks fail by themselves
-PATIENCE_S = 1.0  # with a thread that is in a call while another rank has failed
-LOST_STATUS = 137  # fastrun takes it for a death, as of a rank that was killed
-FAILED, FOLLOWS = 2, 1  # words of the board
-
-_HALF_A_STEP = "one rank would take back its part of a step, and the others of the replica would keep theirs"
-#: What needs the whole model, which no rank has: the value of an option, and the reason.
-NEED_THE_WHOLE = {
-    ("algorithm", "event_triggered"): "it compares the distance that the whole model has moved with a threshold",
-    ("on_nonfinite", "heal"): _HALF_A_STEP,
-    ("nan", "heal"): _HALF_A_STEP,
-    ("robust", "clip"): "it compares the distances of whole models",
-    ("robust", "trimmed_mean"): "a publication that is not finite is left out as a whole",
-}
-
 Result = TypeVar("Result")
 _newest: Replicas | None = None
+os.register_at_fork(after_in_child=lambda: runtime.keep(_newest))  # threads are those of the parent
 
 
 class Replicas:
@@ -53,16 +35,12 @@ class Replicas:
 
     def __init__(self, shards: int, device: str | None, mesh: Any = None) -> None:
         world = runtime.world()
-        self.shards, self.count = shards, world.size // shards
-        self.index, self.shard = divmod(world.rank, shards)
+        self.shards = shards
+        self.index, self.count, self.shard = _core.place_in_replicas(world.rank, world.size, shards)
         self.inside, self.across = world.split(self.index), world.split(self.shard)
-        self._place = world.rank
-        self._board = _core.Board(runtime.apart())
-        self._over, self._lock = threading.Event(), threading.RLock()
-        self._is_first: bool | None = None  # whether this rank has failed, and by itself
+        self._watch = _core.ReplicaWatch(runtime.apart(), self.inside, self.across, shards, _tell, runtime.end_after_failure)
         self.has_given_mesh = mesh is not None
         self.mesh = mesh if self.has_given_mesh else self._open(device)
-        threading.Thread(target=self._watch, daemon=True, name="fast_decentralized.replicas").start()
 
     def __repr__(self) -> str:
         return f"<fast_decentralized.Replicas: replica {self.index} of {self.count}, shard {self.shard} of {self.shards}>"
@@ -140,78 +118,25 @@ class Replicas:
         name, text = pickle.loads(found[0])
         raise of_all(getattr(_core, name)(text)) from failure
 
+    def set_agreeing(self, agrees: bool) -> None:
+        """While it is true, a failure of one rank is no failure of others: the ranks call ``together()``."""
+        self._watch.set_agreeing(agrees)
+
     # Failures ------------------------------------------------------------------------------------
 
     def note_failure(self, error: BaseException | None) -> bool:
         """This rank ends by that error. Whether no other rank has failed before; else that one tells of it. Where a rank
         of this replica is lost, this one ends here."""
-        with self._lock:
-            if self._is_first is None:
-                self._is_first = not self._follows_another(error) and self._is_lowest_failed()
-                if not self._is_first:
-                    runtime.end_quietly()
-            return self._is_first
-
-    def _follows_another(self, error: BaseException | None) -> bool:
-        """Of what may follow from another rank's end, the reason is known soon."""
-        may_follow = error.kind in ("deadline", "peer_failed", "mpi") if isinstance(error, _core.Error) else \
-            isinstance(error, (RuntimeError, OSError))
-        last = time.monotonic() + (NEWS_S if may_follow else 0)
-        while not self._has_failed_elsewhere():
-            self._leave_if_broken()
-            if time.monotonic() >= last:
-                return False
-            time.sleep(LOOK_S / 5)
-        self._board.set(FOLLOWS)
-        return True
-
-    def _is_lowest_failed(self) -> bool:
-        self._board.set(FAILED)
-        time.sleep(TOGETHER_S)
-        return FAILED not in self._board.words()[:self._place]
-
-    def _has_failed_elsewhere(self) -> bool:
-        return any(word and rank != self._place for rank, word in enumerate(self._board.words()))
-
-    def leave(self, why: str) -> NoReturn:
-        """Ends this process as a lost rank. fastrun tells the others of the replica, which then end, too."""
-        print(f"fast_decentralized: replica {self.index} of {self.count} ends: {why}; the other replicas go on",
-              file=sys.stderr, flush=True)
-        runtime.end_as_lost(LOST_STATUS)
-
-    def leave_behind(self) -> None:
-        """After a round in which this rank has taken its neighbors' weights. The others of its replica have taken none."""
-        why = f"rank {self._place} was stopped for long, and its neighbors went on without it"
-        if "FASTRUN_NEWS_FD" in os.environ:
-            self.leave(why)
-        raise _core.DeadlineError(f"Worker: {why}; a replica of several ranks cannot catch up, so start by fastrun, under which "
-                                  "such a replica ends and the others go on")
-
-    def _leave_if_broken(self) -> None:
-        """The lowest rank that is there says so."""
-        lost = self.inside.died()
-        if not lost or self._has_failed_elsewhere():
-            return
-        with self._lock:  # for good
-            if self.shard == min(set(range(self.shards)) - set(lost)):
-                self.leave(f"rank {self.index * self.shards + lost[0]} was lost")
-            runtime.end_as_lost(LOST_STATUS)
-
-    def _watch(self) -> None:
-        """A call of torch.distributed waits for a rank that has failed or is lost as long as its timeout is. So this thread
-        ends the process."""
-        while not self._over.wait(LOOK_S):
-            if not self._has_failed_elsewhere():
-                self._leave_if_broken()
-            elif not self._over.wait(PATIENCE_S):
-                with self._lock:  # for good
-                    if self._is_first is None:
-                        runtime.end_after_failure()
-                return
+        kind = error.kind if isinstance(error, _core.Error) else ""
+        may_follow = kind in ("deadline", "mpi") if kind else isinstance(error, (RuntimeError, OSError))
+        is_first = self._watch.note_failure(may_follow, kind == "peer_failed")
+        if not is_first:
+            runtime.end_quietly()
+        return is_first
 
     def end(self) -> None:
         """Before MPI ends."""
-        self._over.set()
+        self._watch.stop()
         if not self.has_given_mesh:
             _close_process_group()
 
@@ -267,13 +192,12 @@ def _fault_of(shards: Any) -> str | None:
     size = runtime.size()
     if runtime.thread.group is not None:
         return "these workers are threads, and torch.distributed has one process group in a process; start ranks by fastrun"
-    if not isinstance(shards, int) or isinstance(shards, bool) or shards < 1:
+    if not isinstance(shards, int) or isinstance(shards, bool):
         return f"shards is {shards!r}; a whole number, 1 or more, is required"
-    if _core.spares_of_launcher() > 0:
-        return f"fastrun has started {_core.spares_of_launcher()} spares, which take the places of single ranks; start none"
-    if size % shards != 0:
-        alone = "1 rank is alone, as each process of torch.multiprocessing.spawn is, and" if size == 1 else f"{size} ranks are"
-        return f"{alone} not divisible by {shards} shards; start a multiple of {shards}, as by  fastrun -n {size + -size % shards}"
+    try:
+        _core.place_in_replicas(runtime.rank(), size, shards)
+    except _core.ArgumentError as error:
+        return str(error).removeprefix("Replicas: ").replace("is alone,", "is alone, as each process of torch.multiprocessing.spawn is,")
     try:
         loops.require("torch", "2.6", "fast.replicas")
     except ImportError as error:
@@ -314,6 +238,13 @@ def of_all(error: _core.Error) -> _core.Error:
     return error
 
 
+def _tell(line: str) -> None:
+    """This replica ends, and with it the process, on any thread."""
+    if line:
+        print(f"fast_decentralized: {line}", file=sys.stderr)
+    runtime.flush()
+
+
 def _close_process_group() -> None:
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_initialized():
@@ -323,14 +254,8 @@ def _close_process_group() -> None:
             pass
 
 
-def require_parts_suffice(values: dict[str, list[str]], stops: bool, grows: bool) -> None:
-    """Raises ArgumentError for options of a Worker that need the whole model."""
-    for (name, value), reason in NEED_THE_WHOLE.items():
-        if values.get(name) == [value]:
-            raise _core.ArgumentError(f"Worker: {name}={value!r} with replicas: {reason}; each rank has a part of the model, so "
-                                      f"choose another {name}")
-    if "site" in values:
-        raise _core.ArgumentError("Worker: a site with replicas: each part of the model would join as a site of its own; leave it out")
+def require_parts_suffice(stops: bool, grows: bool) -> None:
+    """Raises ArgumentError for what a Worker of a part cannot do. The library knows which of its options need the whole model."""
     if grows:
         raise _core.ArgumentError("Worker: allow_growth with replicas: a spare is one rank, and a replica has several; leave it out")
     if stops:

@@ -184,15 +184,15 @@ def _leave_to_the_parent() -> None:
     _is_child = _is_child or _is_watching or _is_to_leave or _lock.locked()
     _lock = threading.Lock()  # another thread may have held it
     for worker in _remembered(None):
-        _keep(worker._leave_to_the_parent())
-        _keep(worker)
+        keep(worker._leave_to_the_parent())
+        keep(worker)
     for shared in [_mpi, _world, _apart, _board, *_groups, *_communicators]:
-        _keep(shared)
+        keep(shared)
     _workers.clear()
     _groups.clear()
 
 
-def _keep(thing: Any) -> None:
+def keep(thing: Any) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
@@ -351,11 +351,11 @@ def remember_failed_thread(thread: int) -> None:
 def _end_with_status() -> None:
     """The last of all at the end of the interpreter, whose status is 0 though a thread that trains has failed."""
     if ((_has_failed_thread and not _failed) or _is_over) and not _is_child:
-        _flush()
+        flush()
         os._exit(1)
 
 
-def _flush() -> None:
+def flush() -> None:
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
@@ -428,7 +428,7 @@ def _exits_well(error: BaseException) -> bool:
 def _end_at_once(error: BaseException) -> NoReturn:
     """With the status that Python gives such a program. MPI is not finalized."""
     status = error.code if isinstance(error, SystemExit) else 1
-    _flush()
+    flush()
     if isinstance(error, KeyboardInterrupt):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
@@ -442,12 +442,6 @@ def before_leaving(part: Callable[[], None]) -> None:
     _before_leaving.append(part)
 
 
-def end_as_lost(status: int) -> NoReturn:
-    """At once, and from any thread. MPI is not finalized."""
-    _flush()
-    os._exit(status)
-
-
 def end_after_failure() -> NoReturn:
     """As a program that an exception has ended, which another rank reports, and from any thread: another one is in a call
     that does not end."""
@@ -455,7 +449,8 @@ def end_after_failure() -> NoReturn:
     if _mpi is not None:
         _leave_mpi(_mpi)
         torchrun.leave(True)
-    end_as_lost(1)
+    flush()
+    os._exit(1)
 
 
 def _close_at_end() -> None:

@@ -115,7 +115,7 @@ class Worker(Calls):
             self._values = {name: texts_of(value) for name, value in {**options, **site_options(site)}.items()}
             self._values |= {} if isinstance(algorithm, Rule) else {"algorithm": [str(algorithm)]}
             if self._replicas is not None:
-                require_parts_suffice(self._values, stops.are_wanted(), bool(allow_growth))
+                require_parts_suffice(stops.are_wanted(), bool(allow_growth))
             observers = listed(observer)
             for one in observers:
                 require_known_methods(type(one))
@@ -188,18 +188,19 @@ class Worker(Calls):
         def divide() -> None:
             self._values["must_agree"] = ["\n".join([*self._values.get("must_agree", []), self._model.divide()])]
 
-        self._has_ended = True
-        replicas.together(check)
-        replicas.together(divide)
-        replicas.together(self._model.open_copies)
         made: list[_core.Worker] = []
+        self._has_ended = True
+        replicas.set_agreeing(True)
         try:
-            replicas.together(lambda: made.append(self._make(None)))
+            for part in (check, divide, lambda: self._model.open_copies(), lambda: made.append(self._make(None))):
+                replicas.together(part)
         except BaseException:
             self._has_ended = self._failed = True
             for core in made:
                 core.abandon()
             raise
+        finally:
+            replicas.set_agreeing(False)
         self._has_ended = False
         return made[0]
 
@@ -247,17 +248,11 @@ class Worker(Calls):
         core.end_round(None if loss is None else as_number(loss, "the loss"), as_number(learning_rate, "the learning rate"),
                        self._model.queue())
         self._model.has_changed()
-        if self._replicas is not None:
-            self._after_round_of_part(core, self._replicas)
+        if self._replicas is not None and core.rounds % core.combines_every == 0:
+            self._model.spread()
         for observer in self._ready:
             observer.after_round(core.rounds)
         self._stop_requested = self._stops and core.rounds != NO_MORE_ROUNDS and core.stop_is_due()
-
-    def _after_round_of_part(self, core: _core.Worker, replicas: Replicas) -> None:
-        if core.stats.rejoined > 0:
-            replicas.leave_behind()
-        if core.rounds % core.combines_every == 0:
-            self._model.spread()
 
     @property
     def stop_requested(self) -> bool:

@@ -22,6 +22,7 @@
 #include "mpi/interop.hpp"
 #include "mpi/process_manager.hpp"
 #include "waiting.hpp"
+#include "worker/replica_watch.hpp"
 
 namespace fast::python {
 
@@ -138,6 +139,52 @@ Group make_spares(const Group& everyone, int spares, double deadline_s) {
   return call_on(everyone, [&] { return with_spares(everyone, spares, Seconds(deadline_s)); });
 }
 
+/// The watch of a replica of several ranks. Its thread calls Python.
+class Watch {
+ public:
+  Watch(const Group& all, const Group& inside, const Group& across, int shards, nb::handle lost,
+        nb::handle failed) {
+    worker::ReplicaWatch::Ends ends;
+    ends.lost = [lost = Held(lost)](const std::string& line) {
+      const nb::gil_scoped_acquire gil;
+      quietly(lost.get(), [&] { lost.get()(line); });
+    };
+    ends.failed = [failed = Held(failed)] {
+      const nb::gil_scoped_acquire gil;
+      quietly(failed.get(), [&] { failed.get()(); });
+    };
+    call_on(all, [&] {
+      watch_ = std::make_shared<worker::ReplicaWatch>(
+          all, inside, worker::place_in_replicas(all.rank(), all.size(), shards), std::move(ends));
+    });
+    GroupImpl::of(across).set_part(watch_);
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  ~Watch() { stop(); }
+
+  bool note_failure(bool may_follow, bool follows) {
+    using Cause = worker::ReplicaWatch::Cause;
+    return watch_->note_failure(follows      ? Cause::another
+                                : may_follow ? Cause::unclear
+                                             : Cause::own);
+  }
+  void set_agreeing(bool agrees) { watch_->set_agreeing(agrees); }
+  void stop() {
+    if (!watch_) return;
+    const nb::gil_scoped_release released;
+    watch_->stop();
+  }
+
+ private:
+  std::shared_ptr<worker::ReplicaWatch> watch_;
+};
+
+nb::tuple place_in_replicas(int rank, int ranks, int shards) {
+  const auto place = worker::place_in_replicas(rank, ranks, shards);
+  return nb::make_tuple(place.index, place.count, place.shard);
+}
+
 }  // namespace
 
 void bind_group(nb::module_& module) {
@@ -180,6 +227,21 @@ void bind_group(nb::module_& module) {
       .def(nb::init<const Group&>(), nb::arg("group"), Release())
       .def("set", &Board::set, nb::arg("value"), "The number of this worker. It only grows.")
       .def("words", &Board::words, "The newest known numbers of all workers, by rank; 0 at first.");
+  nb::class_<Watch>(module, "ReplicaWatch",
+                    "Ends the ranks of a replica together where one is lost, and all where one "
+                    "has failed.")
+      .def(nb::init<const Group&, const Group&, const Group&, int, nb::handle, nb::handle>(),
+           nb::arg("all"), nb::arg("inside"), nb::arg("across"), nb::arg("shards"), nb::arg("lost"),
+           nb::arg("failed"),
+           "Collective over `all`. `lost` is called with a line, or with an empty one, before the "
+           "process ends with the replica; `failed` where another rank has failed, to end it.")
+      .def("note_failure", &Watch::note_failure, nb::arg("may_follow"), nb::arg("follows"),
+           Release(),
+           "This rank has failed. Whether no other rank tells of it. Does not return if a rank of "
+           "the replica is lost. The failure may be due to another rank, or is.")
+      .def("set_agreeing", &Watch::set_agreeing, nb::arg("agrees"),
+           "While it is true, no failure is noted: all ranks agree on what fails on any of them.")
+      .def("stop", &Watch::stop, "Other ranks do not matter any more.");
   nb::class_<Mpi>(module, "Mpi", "MPI, initialized unless the program has done so.")
       .def(nb::init<>(), Release())
       .def_prop_ro("rank", &Mpi::rank)
@@ -203,6 +265,9 @@ void bind_group(nb::module_& module) {
   module.def(
       "set_wait_hook", [](const nb::object& hook) { wait_hook = nb::object(hook).release().ptr(); },
       nb::arg("hook"), "Sets what is called ten times a second in each wait of the library.");
+  module.def("place_in_replicas", &place_in_replicas, nb::arg("rank"), nb::arg("ranks"),
+             nb::arg("shards"),
+             "The number of the rank's replica, how many there are, and its shard.");
   module.def("spares_of_launcher", &spares_of_launcher, "The spares that fastrun has started.");
   module.def("run_local", &run_local, nb::arg("workers"), nb::arg("function"),
              "Runs function(group) on so many threads.");

@@ -1,5 +1,6 @@
 // Replicas of two ranks, of which rank 2 does something.   fastrun -n 6 replica_ends HOW FOLDER
-//   kill: it dies    raise, between: it throws in a step, or between two
+//   kill: it dies    stop, leave: it is stopped for a moment, or for so long that others go on
+//   raise, between: it throws in a step, or between two
 //   together, same: all throw an error of the library, or of the program
 //   after: rank 2 dies when training is over    status: it ends with status 3
 #include <signal.h>
@@ -24,7 +25,7 @@ using namespace fast;
 
 namespace {
 
-constexpr int rounds = 60, of_event = 10;
+constexpr int of_event = 10;
 constexpr Seconds plenty{60};
 
 double now_s() { return Seconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
@@ -41,10 +42,26 @@ void talk(mpi::PointToPoint& messages) {
   messages.receive(other, word, Deadline(plenty));
 }
 
+/// A child continues this process, which has threads that are stopped, too.
+void stop_for(std::chrono::milliseconds time) {
+  const pid_t own = getpid();
+  if (fork() == 0) {
+    usleep(static_cast<useconds_t>(time.count() * 1000));
+    kill(own, SIGCONT);
+    _exit(0);
+  }
+  kill(own, SIGSTOP);
+}
+
 void act(const std::string& how, bool in_step, const std::filesystem::path& folder) {
   if (in_step == (how == "between")) return;
   note_time(folder / "began");
   if (how == "kill") kill(getpid(), SIGKILL);
+  if (how == "stop") stop_for(std::chrono::milliseconds(700));
+  if (how == "leave") {
+    stop_for(std::chrono::milliseconds(3000));
+    note_time(folder / "began");
+  }
   if (how == "status") _exit(3);
   if (how == "raise" || how == "between") throw std::runtime_error("no more batches");
 }
@@ -57,6 +74,7 @@ int train(const mpi::Communicator& world, const std::string& how,
   WorkerOptions options;
   options.suspect_after = Seconds(1.5);
   if (how.starts_with("average_")) options.algorithm = algorithm::allreduce();
+  const int rounds = how == "leave" ? 250 : 60;
   const std::string what = how.substr(how.find('_') + 1);
   Worker worker =
       replicas.make_worker(stencil::ring(), {view_of("weights", std::span(weights))}, options);

@@ -50,6 +50,10 @@ alone() {
 }
 alone "a rank is killed" kill "rank 3: replica 1 of 3 ends: rank 2 was lost; the other replicas go on"
 alone "a rank ends with a status" status "rank 3: replica 1 of 3 ends: rank 2 was lost; the other replicas go on"
+alone "a rank is stopped for long" leave "replica 1 of 3 ends: a rank of it was stopped for long, and its neighbors went on without it; the other replicas go on"
+expect "a rank is stopped for a moment" 0 "rank 2 ended" -- "$fastrun" -n 6 "$program" stop "$directory"
+[[ $(ended_well) == 012345 && $(grep -c "rejoined 0" "$directory/output") -eq 6 ]] || report_failure "a rank is stopped for a moment: it has left"
+means_are_right || report_failure "a rank is stopped for a moment: other means"
 alone "a rank is killed at the end" after "rank 3: replica 1 of 3 ends: rank 2 was lost; the other replicas go on"
 
 # all TITLE HOW TEXT LAUNCHER...: all ranks end soon, with one report.
