@@ -11,6 +11,7 @@
 
 #include "exchange/group_impl.hpp"
 #include "membership/gossip.hpp"
+#include "membership/liveness.hpp"
 #include "membership/periodic_thread.hpp"
 #include "membership/records.hpp"
 
@@ -26,6 +27,7 @@ class Board {
   explicit Board(const Group& group, Seconds deadline = Seconds(300))
       : region_(group.allocate(format.size_bytes(), Deadline(deadline))),
         records_(region_.parts, group.rank(), format),
+        liveness_(records_, beats),
         news_(records_, group.hosts(),
               GroupImpl::of(group).open_datagrams(region_.parts.size() * format.size_bytes(),
                                                   Deadline(deadline))) {
@@ -39,6 +41,20 @@ class Board {
   /// The word of this rank. It only grows.
   void set(std::uint64_t value) { records_.raise(number, value); }
 
+  /// Says that this rank lives, and looks for the others. One thread calls it again and again, and
+  /// gives the time since its last call.
+  void beat(Seconds elapsed) {
+    records_.count(beats);
+    liveness_.look(elapsed.count());
+  }
+  /// From now on this rank is not silent, though it calls beat() no more.
+  void end_beats() { records_.raise(beats, no_more_beats); }
+  /// Whether that rank has called beat(), and then not for so long. For the thread of beat().
+  bool is_silent(int rank, Seconds after) const {
+    const std::uint64_t found = records_.read(rank, beats);
+    return found > 0 && found < no_more_beats && liveness_.is_silent(rank, after.count());
+  }
+
   /// The newest known words of all ranks; 0 at first.
   std::vector<std::uint64_t> words() const {
     std::vector<std::uint64_t> all;
@@ -48,8 +64,9 @@ class Board {
 
  private:
   static constexpr Seconds of_change{1};
-  static constexpr std::size_t number = 0;
-  static constexpr membership::RecordBoard::Format format{.words = 2, .common = 1};
+  static constexpr std::size_t number = 0, beats = 1;
+  static constexpr std::uint64_t no_more_beats = std::uint64_t{1} << 63;
+  static constexpr membership::RecordBoard::Format format{.words = 3, .common = 2};
 
   /// True soon after a change: others may wait for it.
   bool tick(Seconds elapsed) {
@@ -64,6 +81,7 @@ class Board {
 
   Region region_;
   membership::RecordBoard records_;
+  membership::Liveness liveness_;
   membership::Gossip news_;           ///< this and the next two are the ticker's
   std::vector<std::uint64_t> known_;  ///< words of the last call
   Seconds since_change_{0};

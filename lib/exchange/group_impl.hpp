@@ -23,6 +23,8 @@ namespace exchange {
 class PartOfReplica {
  public:
   virtual ~PartOfReplica() = default;
+  /// The worker of this rank has been made, which suspects others after so long, or by itself.
+  virtual void set_patience(std::optional<Seconds> suspect_after) = 0;
   /// A call of this rank's worker has failed, which it announces next. False if another rank of any
   /// replica reports a failure. Does not return if a rank of this replica is lost.
   virtual bool note_failure() noexcept = 0;

@@ -19,6 +19,7 @@ namespace {
 constexpr Seconds until_news{2};          ///< in which the reason for a failed call is known
 constexpr Seconds failing_together{0.2};  ///< in which several ranks fail by themselves
 constexpr Seconds patience_with_call{1};  ///< when another rank has failed
+constexpr Seconds longest_silence{10};    ///< as a worker has of itself
 constexpr auto between_looks = std::chrono::milliseconds(10);
 
 using Cause = ReplicaWatch::Cause;
@@ -72,14 +73,26 @@ ReplicaWatch::ReplicaWatch(const Group& all, Group inside, const PlaceInReplicas
       place_(place),
       ends_(std::move(ends)),
       board_(all, deadline),
+      patience_(longest_silence),
       thread_(std::make_unique<membership::PeriodicThread>(
           [this](Seconds elapsed) { return tick(elapsed); })) {}
+
+void ReplicaWatch::stop() noexcept {
+  thread_.reset();
+  board_.end_beats();
+}
+
+void ReplicaWatch::set_patience(std::optional<Seconds> suspect_after) {
+  patience_ = suspect_after.value_or(longest_silence);
+}
 
 /// A call of another library waits for a rank that has failed or is lost as long as its own
 /// deadline is.
 bool ReplicaWatch::tick(Seconds elapsed) {
+  board_.beat(elapsed);
   if (!has_failed_elsewhere()) {
     leave_if_broken();
+    leave_if_silent();
     return false;
   }
   since_failure_ += elapsed;
@@ -150,6 +163,22 @@ void ReplicaWatch::leave_if_broken() {
   if (reports_ || has_failed_elsewhere()) return;
   const bool tells = living_below(place_.shard, lost) == 0 && !is_told();
   leave(tells ? fmt::format("rank {} was lost", place_.rank_of(lost.front())) : "");
+}
+
+/// The others of the replica wait for a rank that is stopped, and other replicas for those. The
+/// lowest one that is not silent leaves, and the others follow.
+void ReplicaWatch::leave_if_silent() {
+  std::vector<int> silent;
+  for (int shard = 0; shard < place_.shards; ++shard) {
+    if (board_.is_silent(place_.rank_of(shard), patience_.load())) silent.push_back(shard);
+  }
+  if (silent.empty() || living_below(place_.shard, silent) > 0) return;
+  if (!mpi::launcher_reports_ends()) return;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || reports_ || has_failed_elsewhere()) return;
+  leave(is_told() ? ""
+                  : fmt::format("rank {} has given no sign of life for {:.1f} s",
+                                place_.rank_of(silent.front()), patience_.load().count()));
 }
 
 /// Whether another rank of this replica has left, and has said why.

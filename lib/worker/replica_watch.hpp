@@ -30,8 +30,9 @@ PlaceInReplicas place_in_replicas(int rank, int ranks, int shards);
 
 /// Looks ten times a second for what the other ranks do.
 ///
-/// A rank of this replica is lost: this process ends with the status of a process that was killed,
-/// so that fastrun counts it as lost, too, and the other replicas go on. Any other rank has failed
+/// A rank of this replica is lost, or gives no sign of life for long: this process ends with the
+/// status of a process that was killed, so that fastrun counts it as lost, too, and the other
+/// replicas go on. Any other rank has failed
 /// with an error: so does this one. If it is in a call that does not end, its process ends.
 class ReplicaWatch final : public exchange::PartOfReplica {
  public:
@@ -50,7 +51,7 @@ class ReplicaWatch final : public exchange::PartOfReplica {
   ~ReplicaWatch() override { stop(); }
 
   /// From now on other ranks do not matter.
-  void stop() noexcept { thread_.reset(); }
+  void stop() noexcept;
 
   /// Why a call of this rank has failed.
   enum class Cause {
@@ -59,6 +60,7 @@ class ReplicaWatch final : public exchange::PartOfReplica {
     another,  ///< that: the other rank reports it
   };
 
+  void set_patience(std::optional<Seconds> suspect_after) override;
   bool note_failure() noexcept override;
   bool note_failure(Cause cause) noexcept;
   void note_rejoin() override;
@@ -77,6 +79,7 @@ class ReplicaWatch final : public exchange::PartOfReplica {
   /// Writes the word. False if a rank from `first` on, below this one, has written it, too.
   bool is_lowest(Word word, int first);
   void leave_if_broken();
+  void leave_if_silent();
   bool is_told() const;
   [[noreturn]] void leave(const std::string& why);
 
@@ -84,10 +87,11 @@ class ReplicaWatch final : public exchange::PartOfReplica {
   PlaceInReplicas place_;
   Ends ends_;
   exchange::Board board_;
-  std::recursive_mutex mutex_;   ///< whoever ends the process has it for good
-  std::optional<bool> reports_;  ///< of a rank that has failed
-  bool agrees_ = false;          ///< of the program's thread alone
-  Seconds since_failure_{0};     ///< of another rank
+  std::recursive_mutex mutex_;     ///< whoever ends the process has it for good
+  std::optional<bool> reports_;    ///< of a rank that has failed
+  std::atomic<Seconds> patience_;  ///< with a rank of this replica that gives no sign of life
+  bool agrees_ = false;            ///< of the program's thread alone
+  Seconds since_failure_{0};       ///< of another rank
   std::unique_ptr<membership::PeriodicThread> thread_;  ///< declared last
 };
 

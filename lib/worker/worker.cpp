@@ -117,6 +117,8 @@ Worker::Impl::Impl(const Group& group, const worker::StartupConfig& agreed,
       mean(context, reader),
       reduction(context, link.peers, reader),
       participation(context, link.peers, setting.members) {
+  if (const auto& part = GroupImpl::of(group).part())
+    part->set_patience(setting.options.suspect_after);
   enter(ready.offer);
 }
 

@@ -1,5 +1,6 @@
 // Replicas of two ranks, of which rank 2 does something.   fastrun -n 6 replica_ends HOW FOLDER
-//   kill: it dies    stop, leave: it is stopped for a moment, or for so long that others go on
+//   kill: it dies    stop, hang: it is stopped for a moment, or for long
+//   leave: it and the other rank of its replica are stopped for long
 //   raise, between: it throws in a step, or between two
 //   together, same: all throw an error of the library, or of the program
 //   after: rank 2 dies when training is over    status: it ends with status 3
@@ -58,8 +59,9 @@ void act(const std::string& how, bool in_step, const std::filesystem::path& fold
   note_time(folder / "began");
   if (how == "kill") kill(getpid(), SIGKILL);
   if (how == "stop") stop_for(std::chrono::milliseconds(700));
+  if (how == "hang") stop_for(std::chrono::milliseconds(4000));
   if (how == "leave") {
-    stop_for(std::chrono::milliseconds(3000));
+    stop_for(std::chrono::milliseconds(4000));
     note_time(folder / "began");
   }
   if (how == "status") _exit(3);
@@ -74,11 +76,12 @@ int train(const mpi::Communicator& world, const std::string& how,
   WorkerOptions options;
   options.suspect_after = Seconds(1.5);
   if (how.starts_with("average_")) options.algorithm = algorithm::allreduce();
-  const int rounds = how == "leave" ? 250 : 60;
+  const int rounds = how == "leave" || how == "hang" ? 250 : 60;
   const std::string what = how.substr(how.find('_') + 1);
   Worker worker =
       replicas.make_worker(stencil::ring(), {view_of("weights", std::span(weights))}, options);
-  const bool culprit = world.rank() == 2 && what != "after" && what != "together" && what != "same";
+  const bool takes_part = world.rank() == 2 || (what == "leave" && world.rank() == 3);
+  const bool culprit = takes_part && what != "after" && what != "together" && what != "same";
   while (worker.round() < rounds) {
     const bool now = worker.round() == of_event;
     if (culprit && now) act(what, false, folder);

@@ -148,8 +148,8 @@ TEST_CASE("parts of models are those of whole models, with all elementwise rules
 
 TEST_CASE("parts of models are those of whole models, with codecs that treat each element") {
   const Replicas replicas(testing::world(), 2);
-  for (const std::string_view codec : {"bf16", "f16"})
-    for (const std::string_view rule : {"awc", "d2", "gasloc"})
+  for (const std::string_view codec : {"bf16", "fp16"})
+    for (const std::string_view rule : {"awc", "atc", "local"})
       check_rule(replicas, rule, codec::by_name(codec));
 }
 
