@@ -18,6 +18,7 @@ namespace {
 
 constexpr Seconds until_news{2};          ///< in which the reason for a failed call is known
 constexpr Seconds failing_together{0.2};  ///< in which several ranks fail by themselves
+constexpr Seconds between_hosts{1};       ///< in which a word of another host arrives
 constexpr Seconds patience_with_call{1};  ///< when another rank has failed
 constexpr Seconds longest_silence{10};    ///< as a worker has of itself
 constexpr auto between_looks = std::chrono::milliseconds(10);
@@ -49,6 +50,10 @@ Cause cause_of_exception() {
   }
 }
 
+bool has_several(const std::vector<int>& hosts) {
+  return std::count(hosts.begin(), hosts.end(), hosts.front()) < std::ssize(hosts);
+}
+
 }  // namespace
 
 PlaceInReplicas place_in_replicas(int rank, int ranks, int shards) {
@@ -72,6 +77,7 @@ ReplicaWatch::ReplicaWatch(const Group& all, Group inside, const PlaceInReplicas
     : inside_(std::move(inside)),
       place_(place),
       ends_(std::move(ends)),
+      has_several_hosts_(has_several(inside_.hosts())),
       board_(all, deadline),
       patience_(longest_silence),
       thread_(std::make_unique<membership::PeriodicThread>(
@@ -161,7 +167,11 @@ void ReplicaWatch::leave_if_broken() {
   if (lost.empty()) return;
   const std::scoped_lock lock(mutex_);
   if (reports_ || has_failed_elsewhere()) return;
-  const bool tells = living_below(place_.shard, lost) == 0 && !is_told();
+  const bool is_lowest_here = living_below(place_.shard, lost) == 0;
+  // The one that is lost may have told why, on another host.
+  const Deadline last(is_lowest_here && has_several_hosts_ ? between_hosts : Seconds(0));
+  while (!is_told() && !last.expired()) std::this_thread::sleep_for(between_looks);
+  const bool tells = is_lowest_here && !is_told();
   leave(tells ? fmt::format("rank {} was lost", place_.rank_of(lost.front())) : "");
 }
 
@@ -194,6 +204,7 @@ void ReplicaWatch::leave(const std::string& why) {
                          : fmt::format("replica {} of {} ends: {}; the other replicas go on",
                                        place_.index, place_.count, why));
   mpi::flush_what_is_free();
+  if (!why.empty() && has_several_hosts_) std::this_thread::sleep_for(between_hosts);
   _exit(lost_status);
 }
 

@@ -86,6 +86,7 @@ class ReplicaWatch final : public exchange::PartOfReplica {
   Group inside_;
   PlaceInReplicas place_;
   Ends ends_;
+  bool has_several_hosts_;  ///< this replica
   exchange::Board board_;
   std::recursive_mutex mutex_;     ///< whoever ends the process has it for good
   std::optional<bool> reports_;    ///< of a rank that has failed

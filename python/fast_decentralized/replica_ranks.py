@@ -129,7 +129,7 @@ class Replicas:
         of this replica is lost, this one ends here."""
         kind = error.kind if isinstance(error, _core.Error) else ""
         may_follow = kind in ("deadline", "mpi") if kind else isinstance(error, (RuntimeError, OSError))
-        is_first = self._watch.note_failure(may_follow, kind == "peer_failed")
+        is_first: bool = self._watch.note_failure(may_follow, kind == "peer_failed")
         if not is_first:
             runtime.end_quietly()
         return is_first

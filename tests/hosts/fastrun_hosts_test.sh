@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # fastrun --hosts on two hosts, with MPICH or Open MPI: four workers train; then one of them is killed, and the others finish.
 # A program that hosts do not have is told of once.
-#   fastrun_hosts_test.sh FASTRUN FAST_TRAIN        77: cannot be done here
+# A replica with a rank on each host ends alone.
+#   fastrun_hosts_test.sh FASTRUN FAST_TRAIN REPLICA_ENDS        77: cannot be done here
 set -uo pipefail
-fastrun=$1 train=$2
+fastrun=$1 train=$2 replica_ends=$3
 source "$(dirname "$0")/../support/hosts.sh" any
 command=("$fastrun" --hosts 10.99.0.1,10.99.0.2 --ppn 2 -n 4 --min-workers 3 "$train" --model mlp --samples 2000)
 
@@ -18,6 +19,13 @@ kill_one() { # of the second host
 expect_on_the_way "a death" "3 of 4 ranks ended well" "$directory/run/metrics/0.jsonl" kill_one -- \
   "${command[@]}" --quiet --epochs 10 --step-ms 15 --suspect-after 1 --out "$directory/run"
 grep -q "rank [23] .* died of signal 9" "$directory/output" || report_failure "a death: which one?"
+
+for how in "kill rank 2 was lost" "hang rank 2 has given no sign of life for 1.5 s"; do
+  expect "a replica on two hosts: ${how%% *}" 0 "4 of 6 ranks ended well" "replica 1 of 3 ends: ${how#* }; the other replicas go on" -- \
+    "$fastrun" --hosts 10.99.0.1,10.99.0.2 --ppn 3 -n 6 --min-workers 4 "$replica_ends" "${how%% *}" "$directory"
+  [[ $(grep -oE '^rank [0-9] ended' "$directory/output" | sort | tr -dc 0-9) == 0145 ]] || report_failure "a replica on two hosts: others ended"
+  [[ $(grep -c "replica 1 of 3 ends" "$directory/output") -eq 1 ]] || report_failure "a replica on two hosts: not one line"
+done
 
 told_once() { [[ $(grep -c "cannot be started" "$directory/output") -eq 1 ]] || report_failure "$1: not told once"; }
 four=("$fastrun" --hosts 10.99.0.1,10.99.0.2 --ppn 2 -n 4)
