@@ -106,7 +106,8 @@ enum Place : std::size_t {
   // Of agreements.
   save,
   stop = save + of_agreement,
-  growth = stop + of_agreement,
+  lower = stop + of_agreement,
+  growth = lower + of_agreement,
   division = growth + of_agreement,  ///< of shares: rounds are epochs
   speed = division + of_agreement,   ///< of this worker, for a division
   trained,                           ///< rounds: grows while the worker trains

@@ -7,7 +7,7 @@
 namespace fast::membership {
 namespace {
 
-constexpr Request requests[] = {Request::save, Request::stop};
+constexpr Request requests[] = {Request::save, Request::stop, Request::lower};
 /// Times `ahead`: so many rounds are not far.
 constexpr std::int64_t near_rounds = 10;
 constexpr Seconds longest_news_of_epoch{2};
@@ -21,7 +21,9 @@ RunAgreement::RunAgreement(std::shared_ptr<Coordinator> coordinator,
       options_(std::move(options)),
       records_(coordinator_->board(), [map = map_](int rank) { return map->has_begun(rank); }),
       saves_(coordinator_->board(), word::save),
-      stops_(coordinator_->board(), word::stop) {
+      stops_(coordinator_->board(), word::stop),
+      lowers_(coordinator_->board(), word::lower),
+      lowered_(static_cast<std::uint64_t>(options_.reductions)) {
   coordinator_->add(*this);
 }
 
@@ -42,6 +44,41 @@ void RunAgreement::request(Request what) {
 void RunAgreement::propose(Request what) {
   if (what == Request::save && saves_.settled().number > saved_) return;
   agreement(what).propose(what == Request::stop ? 1 : saved_ + 1);
+}
+
+/// What has been asked for until now is answered with the bound before: here.
+void RunAgreement::lower_from(std::int64_t round) {
+  const auto lock = coordinator_->lock();
+  answer(Request::lower);
+  lower_from_ = round;
+}
+
+void RunAgreement::lower(std::int64_t number) {
+  const auto lock = coordinator_->lock();
+  lowers_.propose(static_cast<std::uint64_t>(number));
+  answer(Request::lower);
+  settle(Request::lower);
+}
+
+std::int64_t RunAgreement::reductions(std::int64_t rounds) {
+  const Deadline deadline(options_.deadline);
+  auto lock = coordinator_->lock();
+  answer(Request::lower);
+  while (options_.exact && records_.is_running(records_.rank()) && lowers_.holds(rounds + 1)) {
+    require_no_hang(deadline, rounds);
+    coordinator_->wait(lock);
+  }
+  take_reductions(rounds);
+  return static_cast<std::int64_t>(lowered_);
+}
+
+/// A further one is settled only when all workers that train have taken the last one. A worker that
+/// was away, or has just come, takes those before.
+void RunAgreement::take_reductions(std::int64_t rounds) {
+  const NumberedRound settled = lowers_.settled();
+  if (settled.number == 0) return;
+  const bool in_force = !options_.exact || rounds >= settled.round;
+  lowered_ = std::max(lowered_, in_force ? settled.number : settled.number - 1);
 }
 
 void RunAgreement::advance() {
@@ -67,15 +104,16 @@ bool RunAgreement::answers(int rank, Request what) const {
 /// This worker's answer; empty: it has none yet.
 std::optional<std::int64_t> RunAgreement::bound(Request what) const {
   if (!records_.is_running(records_.rank())) return records_.rounds_of_ended(records_.rank());
+  if (what == Request::lower) return lower_from_;
   if (!begun_) return std::nullopt;
   return *begun_ + (what == Request::save ? ahead_ : 0);
 }
 
-/// A further checkpoint waits until this worker has taken the last one.
+/// A further checkpoint, or reduction of the rate, waits until this worker has taken the last one.
 void RunAgreement::answer(Request what) {
   RoundAgreement& agreement = this->agreement(what);
   const std::uint64_t wanted = agreement.proposed();
-  const bool behind = what == Request::save && agreement.settled().number > saved_;
+  const bool behind = what != Request::stop && agreement.settled().number > handled(what);
   if (behind || !answers(records_.rank(), what) || agreement.own_bound().number >= wanted) return;
   if (const auto round = bound(what)) agreement.bind({wanted, *round});
 }
@@ -97,7 +135,7 @@ void RunAgreement::settle(Request what) {
     round = std::max({round, saves_.settled().round + 1, stops_.settled().round + 1});
   for (int rank = 0; rank < records_.size(); ++rank)
     if (!records_.is_running(rank)) round = std::max(round, records_.rounds_of_ended(rank));
-  agreement.settle({wanted, with_newcomers(round)});
+  agreement.settle({wanted, what == Request::lower ? round : with_newcomers(round)});
 }
 
 /// Before newcomers begin, a checkpoint has no file of theirs. It needs none before the growth.
@@ -133,9 +171,12 @@ bool RunAgreement::is_due(Request what, std::int64_t rounds) const {
 
 RoundDecision RunAgreement::look(std::int64_t rounds, std::int64_t ahead) {
   ahead_ = ahead;
+  if (lowers_.is_open()) settle(Request::lower);  // of a host, the last answer may be there
+  take_reductions(rounds);
   if (is_due(Request::save, rounds)) return RoundDecision::save;
   if (is_due(Request::stop, rounds)) return RoundDecision::stop;
-  if (options_.exact && (saves_.holds(rounds + 1) || stops_.holds(rounds + 1)))
+  if (options_.exact &&
+      (saves_.holds(rounds + 1) || stops_.holds(rounds + 1) || lowers_.holds(rounds + 1)))
     return RoundDecision::hold;
   begun_ = rounds + 1;
   return RoundDecision::go;
@@ -152,12 +193,16 @@ RoundDecision RunAgreement::take_turn(std::int64_t rounds, std::int64_t ahead) {
   for (;;) {
     const RoundDecision turn = look(rounds, ahead);
     if (turn != RoundDecision::hold) return turn;
-    require(!deadline.expired(), ErrorKind::deadline,
-            "Trainer: worker {} waited {:.1f} s in round {} for the others to agree when to save "
-            "or stop; look for one that hangs",
-            records_.rank(), deadline.elapsed_s(), rounds);
+    require_no_hang(deadline, rounds);
     coordinator_->wait(lock);
   }
+}
+
+void RunAgreement::require_no_hang(const Deadline& deadline, std::int64_t rounds) const {
+  require(!deadline.expired(), ErrorKind::deadline,
+          "Trainer: worker {} waited {:.1f} s in round {} for the others to agree when to save, "
+          "stop or lower the rate; look for one that hangs",
+          records_.rank(), deadline.elapsed_s(), rounds);
 }
 
 bool RunAgreement::save_is_due(std::int64_t rounds) const {

@@ -1,13 +1,14 @@
-// How workers agree on the round in which all save or stop. Training continues meanwhile, and any
-// worker may be slow, suspended or dead.
+// How workers agree on the round in which all save or stop, or from which on all train at a lower
+// rate. Training continues meanwhile, and any worker may be slow, suspended or dead.
 //
-// There are two independent requests, each a RoundAgreement: to save a checkpoint (number 1, 2,
-// ...) and to stop (number 1). A rank's record has its stage, too: running; done (all its rounds
-// made), stopped or left, and in which round; and marks that follow later.
+// There are three independent requests, each a RoundAgreement: to save a checkpoint (number 1, 2,
+// ...), to stop (number 1) and to lower the learning rate (number 1, 2, ... of the run). A rank's
+// record has its stage, too: running; done (all its rounds made), stopped or left, and in which
+// round; and marks that follow later.
 //
 //   1. request() on any worker.
 //   2. advance() on each worker, beside training: it answers. Its bound is the round that it has
-//      begun; for a checkpoint, a few rounds later.
+//      begun; for a checkpoint, a few rounds later; for a lower rate, the next epoch's beginning.
 //   3. advance() on the lowest worker that is running and not silent: once all such workers have
 //      answered, it settles on the largest bound.
 //   4. take_turn() on each worker, between rounds: the worker holds at its bound until the request
@@ -30,7 +31,7 @@
 
 namespace fast::membership {
 
-enum class Request { save, stop };
+enum class Request { save, stop, lower };
 
 /// One worker's part, which its coordinator advances. Any thread may call.
 class RunAgreement final : private Protocol {
@@ -40,6 +41,7 @@ class RunAgreement final : private Protocol {
     Seconds silent_after{5};
     Seconds deadline{300};
     std::function<bool()> stop_requested{};  ///< called ten times a second by another thread
+    std::int64_t reductions = 0;             ///< of the rate, before this program began
   };
   /// `map`: of all ranks.
   RunAgreement(std::shared_ptr<Coordinator> coordinator, std::shared_ptr<const RankMap> map,
@@ -48,6 +50,15 @@ class RunAgreement final : private Protocol {
 
   /// The next checkpoint, unless it is wanted already; or the run's end.
   void request(Request what);
+  /// A lower rate is in force from `round` on at the earliest, as far as this worker is asked from
+  /// now on.
+  void lower_from(std::int64_t round);
+  /// The rate shall be lowered `number` times in all. Where no other worker is to be asked, that is
+  /// settled at once.
+  void lower(std::int64_t number);
+  /// How often the rate is lowered in the round that follows `rounds`. Waits where that round may
+  /// not begin before it is known; throws Error(deadline).
+  std::int64_t reductions(std::int64_t rounds);
   /// This worker joins a run that has made `rounds` rounds: it takes no part in checkpoints of
   /// earlier ones.
   void join(std::int64_t rounds);
@@ -98,7 +109,7 @@ class RunAgreement final : private Protocol {
   /// Returns the lowest worker that has not saved; empty: all have.
   std::optional<int> report(bool saved);
   /// Some request is under way.
-  bool is_open() const { return saves_.is_open() || stops_.is_open(); }
+  bool is_open() const { return saves_.is_open() || stops_.is_open() || lowers_.is_open(); }
 
  private:
   /// What a worker does at the end; see Mark.
@@ -109,10 +120,14 @@ class RunAgreement final : private Protocol {
   bool is_busy() const override { return is_open() || all_have(Step::end); }
 
   const RoundAgreement& agreement(Request what) const {
-    return what == Request::save ? saves_ : stops_;
+    return what == Request::save ? saves_ : what == Request::stop ? stops_ : lowers_;
   }
-  RoundAgreement& agreement(Request what) { return what == Request::save ? saves_ : stops_; }
-  std::uint64_t handled(Request what) const { return what == Request::save ? saved_ : 0; }
+  RoundAgreement& agreement(Request what) {
+    return what == Request::save ? saves_ : what == Request::stop ? stops_ : lowers_;
+  }
+  std::uint64_t handled(Request what) const {
+    return what == Request::save ? saved_ : what == Request::stop ? 0 : lowered_;
+  }
   void propose(Request what);
   bool is_silent(int rank) const;
   bool answers(int rank, Request what) const;
@@ -122,6 +137,8 @@ class RunAgreement final : private Protocol {
   std::int64_t with_newcomers(std::int64_t round) const;
   RoundDecision look(std::int64_t rounds, std::int64_t ahead);
   bool is_due(Request what, std::int64_t rounds) const;
+  void take_reductions(std::int64_t rounds);
+  void require_no_hang(const Deadline& deadline, std::int64_t rounds) const;
   bool lacks(int rank, Step step) const;
   bool all_have(Step step) const;
   void await(Step step, std::unique_lock<std::mutex>& lock);
@@ -130,11 +147,13 @@ class RunAgreement final : private Protocol {
   std::shared_ptr<const RankMap> map_;
   Options options_;
   RunRecords records_;
-  RoundAgreement saves_, stops_;
+  RoundAgreement saves_, stops_, lowers_;
   bool asked_ = false;                 ///< to stop
   std::optional<std::int64_t> begun_;  ///< the round under way; before the first, none is bounded
   std::int64_t ahead_ = 0;
-  std::uint64_t saved_ = 0;  ///< number of the latest checkpoint taken
+  std::uint64_t saved_ = 0;                 ///< number of the latest checkpoint taken
+  std::uint64_t lowered_;                   ///< how often the rate is lowered here
+  std::optional<std::int64_t> lower_from_;  ///< empty before the first epoch
   std::int64_t grown_in_ = 0, newcomers_begin_ = 0;
 };
 

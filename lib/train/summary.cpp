@@ -72,6 +72,7 @@ std::string Summary::to_json() const {
       {"rounds", rounds},
       {"closing_rounds", closing_rounds},
       {"epochs", epochs},
+      {"lr_reductions", lr_reductions},
       {"workers", workers},
       {"topology", topology},
       {"spectral_gap", spectral_gap},
@@ -160,6 +161,8 @@ std::string Summary::table(bool with_run) const {
   if (!connected && with_run) {
     table += fmt::format("  {:<28}  {}\n", "connected", "no: the parts of the topology stay apart");
   }
+  if (lr_reductions > 0)
+    table += fmt::format("  {:<28}  {}\n", "learning rate reductions", lr_reductions);
   if (rejoined > 0) table += fmt::format("  {:<28}  {}\n", "workers taken back", rejoined);
   if (healed > 0) table += fmt::format("  {:<28}  {}\n", "steps left out, not finite", healed);
   if (!shares.empty()) table += fmt::format("  {:<28}  {}\n", "least kept", least_kept(shares));

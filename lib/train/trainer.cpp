@@ -21,12 +21,14 @@ namespace {
 using membership::NumberedRound;
 using membership::RunAgreement;
 
-RunAgreement::Options agreement_options(const TrainerOptions& options) {
+RunAgreement::Options agreement_options(const TrainerOptions& options,
+                                        const std::optional<ResumePoint>& resumed) {
   RunAgreement::Options agreement;
   agreement.exact = options.worker.staleness == 0;
   agreement.silent_after = options.worker.suspect_after.value_or(suspect_after_at_first);
   agreement.deadline = options.worker.deadline;
   agreement.stop_requested = options.checkpoints.stop_requested;
+  agreement.reductions = resumed ? resumed->reductions : 0;
   return agreement;
 }
 
@@ -119,7 +121,7 @@ Summary run(RunPlan& plan, RunFiles& files, std::optional<TrainingBatches>& batc
   std::optional<ResumePoint> resume_point = find_resume_point(plan);
   open_coordinator(plan);
   RunAgreement agreement(plan.coordinator, exchange::rank_map_of(plan.group, plan.coordinator),
-                         agreement_options(plan.options));
+                         agreement_options(plan.options, resume_point));
   Replica replica(plan, backend, [&](int neighbor, std::int64_t round) {
     if (batches) batches->parts().note_missed(neighbor, round);
   });

@@ -12,7 +12,7 @@ namespace fast::train {
 
 double LearningRate::warmup_of(double epochs) const { return std::min(warmup_epochs, epochs / 4); }
 
-double LearningRate::at(double epochs_done, double epochs) const {
+double LearningRate::at(double epochs_done, double epochs, std::int64_t reductions) const {
   const double warmup = warmup_of(epochs);
   if (epochs_done < warmup) return base * epochs_done / warmup;
   const double done = (epochs_done - warmup) / (epochs - warmup);
@@ -23,13 +23,20 @@ double LearningRate::at(double epochs_done, double epochs) const {
       return base * (done < 0.5 ? 1 : done < 0.75 ? 0.1 : 0.01);
     case Schedule::cosine:
       return base * 0.5 * (1 + std::cos(std::numbers::pi * done));
+    case Schedule::plateau:
+      break;
   }
-  return base;
+  double rate = base;
+  for (; reductions > 0; --reductions) rate *= plateau_factor;
+  return rate;
 }
 
 std::string describe(const LearningRate& rate, double epochs) {
-  constexpr const char* schedules[] = {"constant", "step", "cosine"};
+  constexpr const char* schedules[] = {"constant", "step", "cosine", "plateau"};
   std::string text = fmt::format("{}, {}", rate.base, schedules[static_cast<int>(rate.schedule)]);
+  if (rate.schedule == LearningRate::Schedule::plateau)
+    text += fmt::format(" (times {} after more than {} epochs without a lower loss)",
+                        rate.plateau_factor, rate.plateau_patience);
   const double warmup = rate.warmup_of(epochs);
   if (warmup > 0) {
     text += fmt::format(", warm-up of {} epoch{}{}", warmup, warmup == 1 ? "" : "s",
@@ -42,8 +49,9 @@ LearningRate::Schedule learning_rate_schedule(std::string_view name) {
   if (name == "constant") return LearningRate::Schedule::constant;
   if (name == "step") return LearningRate::Schedule::step;
   if (name == "cosine") return LearningRate::Schedule::cosine;
+  if (name == "plateau") return LearningRate::Schedule::plateau;
   fail(ErrorKind::argument,
-       "learning rate schedule: \"{}\" is unknown; choose constant, step or cosine", name);
+       "learning rate schedule: \"{}\" is unknown; choose constant, step, cosine or plateau", name);
 }
 
 namespace {

@@ -53,12 +53,15 @@ class Simulation {
     }
   }
 
+  std::int64_t epoch = 0;  ///< rounds; 0: the rate does not change
+
   struct Worker {
     std::unique_ptr<Part> part;
     RunAgreement* agreement = nullptr;  ///< of `part`
     std::int64_t made = 0, begun = 0;
     bool alive = true, ended = false, stopped = false;
     std::vector<std::int64_t> saves;
+    std::vector<std::int64_t> reductions = {};  ///< by round, of the rate
   };
 
   void tick(int w) {
@@ -87,9 +90,11 @@ class Simulation {
       return;
     }
     if (one.made == rounds_) return end(one, Stage::done);
+    if (epoch > 0 && one.made % epoch == 0) one.agreement->lower_from(one.made + epoch);
     switch (one.agreement->turn(one.made, 2)) {
       case RoundDecision::go:
         one.begun = one.made + 1;
+        one.reductions.push_back(one.agreement->reductions(one.made));
         break;
       case RoundDecision::hold:
         break;
@@ -283,6 +288,43 @@ TEST_CASE("checkpoints and a stop are agreed on without those that have died, wo
       CHECK(run.worker(w).saves.size() == 2);
     }
   }
+}
+
+TEST_CASE("all lower the rate in the same rounds, whoever is slow, and if worker 0 dies") {
+  const std::uint64_t seed = test_seed(54);
+  std::int64_t lowered = 0;
+  for (std::uint64_t k = 0; k < 300; ++k) {
+    INFO("FAST_TEST_SEED=" << seed << ", run " << k);
+    Rng rng(mix_seed(seed, k, 3));
+    const int workers = static_cast<int>(1 + rng.below(9));
+    const bool dies = workers > 2 && rng.below(2) == 0;
+    const int hosts = dies ? 1 : std::min(static_cast<int>(1 + rng.below(3)), workers);
+    Simulation run(workers, hosts, true, 300);
+    run.epoch = static_cast<std::int64_t>(1 + rng.below(20));
+    const int slow = static_cast<int>(rng.below(static_cast<std::size_t>(workers)));
+    const std::size_t dies_at = rng.below(20'000);
+    Simulation::Worker& first = run.worker(0);
+    for (std::size_t t = 0; t < 2'000'000 && !run.over(); ++t) {
+      if (dies && t == dies_at) first.alive = false;
+      if (first.alive && !first.ended && rng.below(500) == 0)
+        first.agreement->lower(1 + (first.reductions.empty() ? 0 : first.reductions.back()));
+      if (rng.below(2000) == 0) run.worker(workers - 1).agreement->request(Request::save);
+      step(run, rng, slow);
+    }
+    REQUIRE(run.over());
+    for (Simulation::Worker& one : run.workers()) {
+      const std::size_t both = std::min(one.reductions.size(), run.worker(slow).reductions.size());
+      for (std::size_t round = 0; round < both; ++round)
+        REQUIRE(one.reductions[round] == run.worker(slow).reductions[round]);
+      for (std::size_t round = 1; round < one.reductions.size(); ++round) {
+        const std::int64_t more = one.reductions[round] - one.reductions[round - 1];
+        REQUIRE((more == 0 || more == 1));
+        CHECK((more == 0 || workers == 1 || round % static_cast<std::size_t>(run.epoch) == 0));
+      }
+      lowered += one.reductions.back();
+    }
+  }
+  CHECK(lowered > 1000);
 }
 
 TEST_CASE("a stop as the run ends finds all workers stopped, or all done") {

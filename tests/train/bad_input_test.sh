@@ -153,7 +153,7 @@ check_names() {
   refused "codec of a rule that needs none" "algorithm choco with codec int8" "identity only" \
     -- --codec int8 --algorithm choco
   refused "local under mpiexec" "mpiexec started 3" "leave mpiexec out" -- --exchange local
-  refused "schedule" "\"linear\"" "constant, step or cosine" -- --lr-schedule linear
+  refused "schedule" "\"linear\"" "constant, step, cosine or plateau" -- --lr-schedule linear
   refused "optimizer" "\"lion\"" "choose sgd, adam or adamw" -- --optimizer lion
   refused "shards" "\"odd\"" "even or dirichlet:ALPHA" -- --shards odd
   refused "balance" "--balance: \"odd\"" "even, measured or a positive number" -- --balance odd
@@ -165,6 +165,10 @@ check_names() {
   refused "validation" "--validation: 1;" "[0, 1)" -- --validation 1
   refused "patience" "patience of 2" "samples to validate on (--validation)" -- --patience 2
   refused "patience of an all-reduce" "different rounds" -- --patience 2 --validation 0.1 --exchange allreduce
+  refused "plateau" "needs samples to validate on" "--validation" -- --lr-schedule plateau
+  refused "plateau of another schedule" "--plateau-factor: without effect" "plateau" -- --plateau-factor 0.5
+  refused "plateau factor" "--plateau-factor: 1;" "(0, 1)" -- --lr-schedule plateau --plateau-factor 1
+  refused "all validated" "(--validation) leaves" "smaller share" -- --validation 0.9999
   refused "averages" "choose one" -- --validation 0.1 --ema 0.9
   refused "slow" "--slow: \"2\"" "RANK:FACTOR" -- --slow 2
   refused "slow worker" "worker 3 shall be slow" "workers are 0 to 2" -- --slow 3:4

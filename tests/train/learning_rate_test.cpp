@@ -34,6 +34,18 @@ TEST_CASE("learning rates follow their formulas") {
   CHECK(rate.at(7.5, 10) == Approx(0.05 * (1 - std::sqrt(0.5))));
 }
 
+TEST_CASE("on plateaus the rate is multiplied by the factor, once each") {
+  LearningRate rate{0.1, LearningRate::Schedule::plateau, 1};
+  rate.plateau_factor = 0.5;
+  CHECK(rate.at(0.5, 10) == Approx(0.05));
+  CHECK(rate.at(3, 10) == 0.1);
+  CHECK(rate.at(3, 10, 2) == Approx(0.025));
+  CHECK(rate.at(9, 10, 3) == Approx(0.0125));
+  CHECK(describe(rate, 10) ==
+        "0.1, plateau (times 0.5 after more than 10 epochs without a lower loss), warm-up of 1 "
+        "epoch");
+}
+
 TEST_CASE("a warm-up rises linearly to the base and the rest of the run follows the schedule") {
   const LearningRate rate{0.1, LearningRate::Schedule::cosine, 1};
   CHECK(rate.at(0, 5) == 0);
@@ -46,5 +58,5 @@ TEST_CASE("a warm-up rises linearly to the base and the rest of the run follows 
 TEST_CASE("an unknown schedule is refused with the choices") {
   CHECK(fast::train::learning_rate_schedule("cosine") == LearningRate::Schedule::cosine);
   CHECK_THROWS_WITH(fast::train::learning_rate_schedule("linear"),
-                    ContainsSubstring("constant, step or cosine"));
+                    ContainsSubstring("constant, step, cosine or plateau"));
 }

@@ -60,6 +60,7 @@ TEST_CASE("a summary's JSON holds every field in order") {
                                          "rounds",
                                          "closing_rounds",
                                          "epochs",
+                                         "lr_reductions",
                                          "workers",
                                          "topology",
                                          "spectral_gap",

@@ -40,6 +40,7 @@ struct Summary {
   std::uint64_t rounds = 0;
   std::uint64_t closing_rounds = 0;  ///< of averaging only, after those
   std::uint64_t epochs = 0;
+  std::uint64_t lr_reductions = 0;  ///< of the learning rate, by the schedule plateau
   int workers = 0;
   std::string topology;
   double spectral_gap = 0;  ///< of the weights that training used

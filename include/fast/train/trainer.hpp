@@ -30,24 +30,34 @@ namespace fast::train {
 struct LearningRate {
   enum class Schedule {
     constant,
-    step,    ///< a tenth after half of the run, a hundredth after three quarters
-    cosine,  ///< half a cosine, from 1 to 0 (Loshchilov & Hutter 2017, arXiv 1608.03983)
+    step,     ///< a tenth after half of the run, a hundredth after three quarters
+    cosine,   ///< half a cosine, from 1 to 0 (Loshchilov & Hutter 2017, arXiv 1608.03983)
+    plateau,  ///< lower each time that the loss on validation samples falls no more
   };
   double base = 0.05;
   Schedule schedule = Schedule::constant;
   double warmup_epochs = 0;  ///< of a linear rise from 0; at most a quarter of the run counts
+  /// Of plateau: the rate is multiplied by the factor when more epochs than these in a row had no
+  /// loss below (1 - threshold) times the least one before, as by PyTorch's ReduceLROnPlateau.
+  /// Epochs of the warm-up do not count. Worker 0 decides, the others follow it in the same round
+  /// (at staleness 0): at the next epoch's beginning, or one epoch later in a run of several.
+  double plateau_factor = 0.1;
+  int plateau_patience = 10;
+  double plateau_threshold = 1e-4;
 
   /// That counts in a run of so many epochs.
   double warmup_of(double epochs) const;
-  /// The rate after `epochs_done` of `epochs`; fractions of epochs count.
-  double at(double epochs_done, double epochs) const;
+  /// The rate after `epochs_done` of `epochs`; fractions of epochs count. `reductions`: of plateau,
+  /// so far.
+  double at(double epochs_done, double epochs, std::int64_t reductions = 0) const;
 };
 
 /// "0.05, cosine, warm-up of 1 epoch": in a run of so many epochs.
 std::string describe(const LearningRate& rate,
                      double epochs = std::numeric_limits<double>::infinity());
 
-/// "constant", "step" or "cosine". Throws Error(argument) with the choices on another name.
+/// "constant", "step", "cosine" or "plateau". Throws Error(argument) with the choices on another
+/// name.
 LearningRate::Schedule learning_rate_schedule(std::string_view name);
 
 // How the samples of a round are divided among workers.

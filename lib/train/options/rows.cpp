@@ -28,7 +28,7 @@ Value<T> with_text(std::string required, T (*read)(std::string_view text)) {
 Value<LearningRate::Schedule> schedule() {
   using enum LearningRate::Schedule;
   return choice<LearningRate::Schedule>(
-      {{"constant", constant}, {"step", step}, {"cosine", cosine}});
+      {{"constant", constant}, {"step", step}, {"cosine", cosine}, {"plateau", plateau}});
 }
 
 /// Rounds, or seconds or minutes with their unit.
@@ -129,9 +129,31 @@ void add_optimizer_rows(OptionTable& table, TrainerOptions& trainer) {
       .agreed();
   table
       .add("lr_schedule", trainer.learning_rate.schedule, schedule(),
-           "constant, step (a tenth at 1/2, a hundredth at 3/4) or cosine")
+           "constant, step (a tenth at 1/2, a hundredth at 3/4), cosine, or plateau (lower each "
+           "time that the loss on the samples of --validation falls no more)")
       .also("schedule")
       .agreed();
+  const auto on_plateau = [&trainer] {
+    return trainer.learning_rate.schedule == LearningRate::Schedule::plateau;
+  };
+  constexpr char plateau_only[] =
+      "it is an option of --lr-schedule plateau; leave it out or take that schedule";
+  table
+      .add("plateau_factor", trainer.learning_rate.plateau_factor,
+           number<double>({.low = 0, .high = 1, .low_counts = false, .text = "a {} in (0, 1)"}),
+           "what the learning rate is multiplied by on a plateau")
+      .agreed()
+      .only_if(on_plateau, plateau_only);
+  table
+      .add("plateau_patience", trainer.learning_rate.plateau_patience, number<int>(zero_or_more()),
+           "epochs in a row without a lower validation loss that leave the rate as it is")
+      .agreed()
+      .only_if(on_plateau, plateau_only);
+  table
+      .add("plateau_threshold", trainer.learning_rate.plateau_threshold, number<double>(fraction()),
+           "share of the least validation loss by which a lower one must be below it")
+      .agreed()
+      .only_if(on_plateau, plateau_only);
   table
       .add("warmup", trainer.learning_rate.warmup_epochs, number<double>(zero_or_more()),
            "epochs in which the learning rate rises linearly (a quarter of the run at most)")

@@ -143,6 +143,17 @@ void RunLog::show(ProgressState state, double rate, double samples) {
   events_.scalar("train/samples_per_second", samples / state.elapsed_s, round());
 }
 
+/// The sink of worker 0 writes to its file, too.
+void RunLog::lower_rate(double from, double to) {
+  const std::string text =
+      fmt::format("learning rate {:g} -> {:g} from round {} on: the validation loss falls no more",
+                  from, to, round());
+  if (metrics_) metrics_->event("rate lowered", round(), -1, text);
+  if (plan_.group.rank() != 0) return note(text);
+  finish();
+  plan_.log(LogLevel::info, text);
+}
+
 void RunLog::finish() {
   if (progress_) progress_->finish();
 }

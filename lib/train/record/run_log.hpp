@@ -67,6 +67,8 @@ class RunLog {
   /// After a round. `samples`: that this worker has trained on since this program began. After the
   /// last round of an epoch, end_epoch() shows the state, with what it measures.
   void show(ProgressState state, double rate, double samples);
+  /// The workers have lowered the learning rate from the next round on.
+  void lower_rate(double from, double to);
   /// Ends the progress bar.
   void finish();
   /// Within an epoch: tests the mean model and adds a line of metrics.

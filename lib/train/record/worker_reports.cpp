@@ -178,7 +178,7 @@ void add_shares(const std::vector<Report>& reports, std::vector<NeighborShare>& 
 void add_up(const std::vector<Report>& reports, double test_samples, Summary& summary) {
   const double workers = static_cast<double>(reports.size());
   double longest_s = 0, worst = 1, samples = 0, loss_sum = 0, loss_samples = 0;
-  double most_rounds = 0, most_epochs = 0;
+  double most_rounds = 0, most_epochs = 0, reductions = 0;
   WorkerStats all;
   for (const Report& report : reports) {
     const WorkerStats& worker = report.worker;
@@ -187,6 +187,7 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
     samples += report.samples;
     most_rounds = std::max(most_rounds, report.rounds);
     most_epochs = std::max(most_epochs, report.epochs);
+    reductions = std::max(reductions, report.reductions);
     all.reads += worker.reads;
     all.fresh_reads += worker.fresh_reads;
     all.messages_sent += worker.messages_sent;
@@ -212,6 +213,7 @@ void add_up(const std::vector<Report>& reports, double test_samples, Summary& su
       share(all.messages_sent, all.messages_sent + all.messages_held).value_or(1);
   summary.rounds = static_cast<std::uint64_t>(most_rounds);
   summary.epochs = static_cast<std::uint64_t>(most_epochs);
+  summary.lr_reductions = static_cast<std::uint64_t>(reductions);
   summary.seconds = longest_s;
 }
 

@@ -15,7 +15,7 @@ namespace fast::train {
 
 /// What each worker tells the others at the end.
 struct ReportFigures {
-  double loop_s, reduce_s, bytes_per_round, samples, rounds, epochs;
+  double loop_s, reduce_s, bytes_per_round, samples, rounds, epochs, reductions;
   double replica_accuracy, mean_model_correct, mean_model_loss_sum;
   double mean_model_samples;  ///< of the loss: those that could be read
 };

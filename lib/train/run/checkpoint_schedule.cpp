@@ -101,7 +101,17 @@ void RunCheckpoint::note_epoch(std::int64_t worker_round) {
   const auto left = static_cast<std::int64_t>(position_.epoch_rounds() - position_.round());
   agreement_.note_next_epoch(
       {static_cast<std::uint64_t>(position_.epoch()) + 1, worker_round + left});
+  // Others may have begun this epoch. They hear of it before they begin the next one.
+  const bool alone = plan_.group.size() == 1;
+  agreement_.lower_from(position_.rounds() + (alone ? 0 : left));
+  if (const std::int64_t wanted = state_.wanted_reductions(); wanted > 0 && wanted > reductions())
+    agreement_.lower(wanted);
   if (is_due() && lacks(position_.rounds())) save(position_.rounds());
+}
+
+std::int64_t RunCheckpoint::reductions() const {
+  if (plan_.options.learning_rate.schedule != LearningRate::Schedule::plateau) return 0;
+  return agreement_.reductions(position_.rounds());
 }
 
 void RunCheckpoint::come_to_seat(std::int64_t worker_round) {
@@ -162,6 +172,8 @@ void RunCheckpoint::keep() {
       [&agreement = agreement_](std::int64_t round) { return agreement.has_ended_before(round); });
   Metadata metadata = state_.metadata();
   metadata.merge(to_metadata(note_of(plan_)));
+  if (const std::int64_t times = reductions(); times > 0)
+    metadata[lr_reductions_key] = std::to_string(times);
   writer_->keep(state_.tensors(), metadata);
 }
 

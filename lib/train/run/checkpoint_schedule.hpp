@@ -32,6 +32,8 @@ class RunCheckpoint {
   /// the workers have agreed to do so here. False: this worker makes no further round.
   bool may_go_on(const std::optional<double>& round_s);
   bool stopped() const { return stopped_; }
+  /// Of the learning rate, in the next round.
+  std::int64_t reductions() const;
   /// Before may_go_on() or end(), again and again while this worker makes no round. Saves what is
   /// due.
   void wait();
@@ -39,7 +41,8 @@ class RunCheckpoint {
   /// round of a growth, note_epoch() saves, so that the checkpoint is of all, those that join too.
   void after_round();
 
-  /// At the beginning of an epoch, and after a growth: tells the others when the next one begins.
+  /// At the beginning of an epoch, and after a growth: tells the others when the next one begins,
+  /// and how far worker 0 wants the learning rate lowered.
   void note_epoch(std::int64_t worker_round);
   /// In rounds of the run. See RunAgreement::note_newcomers().
   void note_newcomers(std::int64_t grown_in, std::int64_t begin) {

@@ -20,6 +20,8 @@ class RunState {
 
   TrainingCursor& position() const { return position_; }
   bool keeps_best() const { return best_.is_keeper(); }
+  /// On worker 0, of the schedule plateau.
+  std::int64_t wanted_reductions() const { return best_.reductions(); }
   /// Collective: whether the run has come to its end by its patience.
   bool agree_on_end() { return best_.agree_on_end(position_.epoch() - 1); }
   /// The place in the data, and the shares, of a checkpoint's file.

@@ -119,7 +119,23 @@ bool BestModel::is_better(double loss, const std::optional<std::int64_t>& correc
   return loss < loss_ || (std::isnan(loss_) && !std::isnan(loss));
 }
 
-std::optional<Score> BestModel::validate(int epoch) {
+void Plateau::note(double loss, std::int64_t in_force, bool counts) {
+  const bool is_lower = loss < least_ * (1 - rate_.plateau_threshold);
+  if (is_lower) least_ = loss;
+  const bool is_pending = wanted_ > in_force;
+  without_ = is_lower || is_pending || !counts ? 0 : without_ + 1;
+  if (without_ <= rate_.plateau_patience) return;
+  without_ = 0;
+  wanted_ = in_force + 1;
+}
+
+std::vector<TensorView> Plateau::state() {
+  return {view_of("least_loss", std::span(&least_, 1)),
+          view_of("epochs_without", std::span(&without_, 1)),
+          view_of("reductions", std::span(&wanted_, 1))};
+}
+
+std::optional<Score> BestModel::validate(int epoch, std::int64_t reductions) {
   if (!is_keeper()) return std::nullopt;
   AlignedBuffer mean = replica_.current_model();
   const Tested found = evaluator_.of(mean, plan_.data.validation);
@@ -131,7 +147,11 @@ std::optional<Score> BestModel::validate(int epoch) {
     skipped_ = 0;
     packed_ = std::move(mean);
   }
-  return score_of(found, plan_.data.validation.size());
+  const Score score = score_of(found, plan_.data.validation.size());
+  const LearningRate& rate = plan_.options.learning_rate;
+  if (rate.schedule == LearningRate::Schedule::plateau)
+    plateau_.note(score.loss, reductions, epoch >= rate.warmup_of(plan_.options.epochs));
+  return score;
 }
 
 bool BestModel::stops(int epoch) const {
@@ -160,9 +180,12 @@ AlignedBuffer BestModel::hand_out() const {
 
 std::vector<TensorView> BestModel::state() {
   if (!exists()) return {};
-  return {view_of("packed", packed_.as<std::uint8_t>()),
-          view_of("correct", std::span(&correct_, 1)), view_of("epoch", std::span(&epoch_, 1)),
-          view_of("loss", std::span(&loss_, 1)), view_of("skipped", std::span(&skipped_, 1))};
+  std::vector<TensorView> all = {
+      view_of("packed", packed_.as<std::uint8_t>()), view_of("correct", std::span(&correct_, 1)),
+      view_of("epoch", std::span(&epoch_, 1)), view_of("loss", std::span(&loss_, 1)),
+      view_of("skipped", std::span(&skipped_, 1))};
+  for (TensorView& view : plateau_.state()) all.push_back(std::move(view));
+  return all;
 }
 
 std::vector<TensorView> BestModel::room() {

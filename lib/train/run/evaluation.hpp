@@ -7,6 +7,7 @@
 #include <fast/data/dataset.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,6 +64,26 @@ class Evaluator {
 /// The contiguous part of the samples that worker `rank` tests: all parts together are the whole.
 data::Dataset part_of(const data::Dataset& samples, int rank, int workers);
 
+// When the learning rate falls.
+
+/// Of the schedule plateau: PyTorch's ReduceLROnPlateau with mode min, threshold mode rel and no
+/// cooldown. A reduction that is not in force yet takes the place of epochs that count.
+class Plateau {
+ public:
+  explicit Plateau(const LearningRate& rate) : rate_(rate) {}
+
+  /// After an epoch. `in_force`: reductions so far; `counts`: an epoch without a lower loss counts.
+  void note(double loss, std::int64_t in_force, bool counts = true);
+  std::int64_t wanted() const { return wanted_; }  ///< reductions
+  std::vector<TensorView> state();                 ///< for checkpoints
+
+ private:
+  LearningRate rate_;
+  double least_ = std::numeric_limits<double>::infinity();
+  std::int64_t without_ = 0;  ///< a lower loss, epochs in a row
+  std::int64_t wanted_ = 0;
+};
+
 // The best mean model of a run so far, and whether the run gets any better.
 
 /// Worker 0 tests the mean model on the validation samples and keeps the best one: of a classifier
@@ -72,14 +93,20 @@ data::Dataset part_of(const data::Dataset& samples, int rank, int workers);
 class BestModel {
  public:
   BestModel(const RunPlan& plan, Replica& replica, Evaluator& evaluator)
-      : plan_(plan), replica_(replica), evaluator_(evaluator) {}
+      : plan_(plan),
+        replica_(replica),
+        evaluator_(evaluator),
+        plateau_(plan.options.learning_rate) {}
 
   bool is_wanted() const { return plan_.data.validation.size() > 0; }
   bool is_keeper() const { return is_wanted() && plan_.group.rank() == 0; }
   bool exists() const { return packed_.size_bytes() > 0; }  ///< on the keeper, after an epoch
 
-  /// After an epoch. On the keeper: the mean model's score on the validation samples.
-  std::optional<Score> validate(int epoch);
+  /// After an epoch. On the keeper: the mean model's score on the validation samples. `reductions`
+  /// of the learning rate have been in force.
+  std::optional<Score> validate(int epoch, std::int64_t reductions = 0);
+  /// On the keeper, of the schedule plateau: how often the learning rate shall be lowered in all.
+  std::int64_t reductions() const { return plateau_.wanted(); }
   /// After an epoch in which no weights were combined: the mean model is still that of the epoch
   /// before. Such an epoch does not count for the patience.
   void skip() { ++skipped_; }
@@ -98,7 +125,10 @@ class BestModel {
   /// Views like those of state(), to be written to.
   std::vector<TensorView> room();
   /// There is no best model so far.
-  void forget() { packed_ = AlignedBuffer(); }
+  void forget() {
+    packed_ = AlignedBuffer();
+    plateau_ = Plateau(plan_.options.learning_rate);
+  }
 
  private:
   bool is_better(double loss, const std::optional<std::int64_t>& correct) const;
@@ -111,6 +141,7 @@ class BestModel {
   std::int64_t epoch_ = 0;
   std::int64_t skipped_ = 0;  ///< epochs since the best one
   bool has_ended_ = false;
+  Plateau plateau_;
   AlignedBuffer packed_;
 };
 

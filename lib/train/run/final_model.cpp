@@ -168,6 +168,7 @@ Summary RunEnd::end_early() {
   summary.rounds = static_cast<std::uint64_t>(checkpoint_.position().rounds());
   summary.epochs = static_cast<std::uint64_t>(checkpoint_.position().epoch());
   summary.seconds = figures_.seconds;
+  summary.lr_reductions = static_cast<std::uint64_t>(figures_.reductions);
   return summary;
 }
 
@@ -183,6 +184,7 @@ Report RunEnd::report(const AlignedBuffer& model) {
       stats_.bytes_sent / static_cast<double>(std::max<std::int64_t>(1, figures_.rounds));
   mine.rounds = static_cast<double>(checkpoint_.position().own_rounds());
   mine.epochs = checkpoint_.position().epoch();
+  mine.reductions = static_cast<double>(figures_.reductions);
   if (plan_.all_reduces()) {
     mine.bytes_per_round = 2.0 * static_cast<double>(replica_.layout().size_bytes()) *
                            (group.size() - 1) / group.size();

@@ -187,6 +187,17 @@ void compare(const RunPlan& plan, const std::string& line, ResumePoint& point) {
   point.exact = alike || plan.options.worker.staleness != 0;
 }
 
+/// Collective over all ranks. Above staleness 0, files may be of different rounds: all take the
+/// lowest rate.
+void agree_on_reductions(const RunPlan& plan, ResumePoint& point) {
+  if (plan.options.learning_rate.schedule != LearningRate::Schedule::plateau) return;
+  const Metadata place = point.own ? point.own->metadata() : first_place(point.manifest);
+  const auto found = place.find(lr_reductions_key);
+  const std::string mine = found == place.end() ? "0" : found->second;
+  for (const std::string& one : plan.group.everyone().all_gather(mine, plan.deadline(), resuming))
+    point.reductions = std::max<std::int64_t>(point.reductions, std::stoll(one));
+}
+
 }  // namespace
 
 std::optional<ResumePoint> find_resume_point(const RunPlan& plan) {
@@ -198,6 +209,7 @@ std::optional<ResumePoint> find_resume_point(const RunPlan& plan) {
     line = describe_place(point);
   });
   compare(plan, line, point);
+  agree_on_reductions(plan, point);
   return point;
 }
 

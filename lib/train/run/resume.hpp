@@ -32,7 +32,8 @@ struct ResumePoint {
   bool exact = false;              ///< see Resume
   /// Of spares, where `exact`: by worker, its place in the data and its Worker's rounds.
   std::vector<Metadata> places;
-  Metadata any_place;  ///< of spares, else: of the first file that can be read
+  Metadata any_place;           ///< of spares, else: of the first file that can be read
+  std::int64_t reductions = 0;  ///< of the learning rate, the same on all ranks
 };
 
 /// Collective over all ranks. Empty when the options name no checkpoint.

@@ -64,6 +64,9 @@ class TrainingCursor {
   std::int64_t rounds_ = 0, own_rounds_ = 0, resumed_from_ = 0;
 };
 
+/// How often a run had lowered its learning rate; a file without it: never.
+inline constexpr auto lr_reductions_key = "fast.lr_reductions";
+
 /// A number of a checkpoint's metadata. Throws Error(data) when it is missing.
 std::int64_t metadata_number(const Metadata& metadata, const std::string& name);
 

@@ -58,6 +58,7 @@ TrainingLoop::TrainingLoop(const RunPlan& plan, TrainingBatches& batches, Replic
 
 LoopFigures TrainingLoop::run() {
   const auto begun = static_cast<std::int64_t>(position_.round());  // of the epoch
+  figures_.reductions = checkpoint_.reductions();
   validated_ = std::max<std::int64_t>(0, replica_.worker().round() - begun) / steps();
   while (!best_.has_ended() && position_.epoch() < plan_.options.epochs && has_seat()) {
     begin_epoch();
@@ -222,19 +223,27 @@ void TrainingLoop::report_wait() {
 }
 
 /// That of the round's middle.
-double TrainingLoop::rate_in(int epoch, std::size_t round) const {
+double TrainingLoop::rate_in(int epoch, std::size_t round, std::int64_t reductions) const {
   const double epochs_done =
       epoch + (static_cast<double>(round) + 0.5) / static_cast<double>(batches_.rounds());
-  return plan_.options.learning_rate.at(epochs_done, plan_.options.epochs);
+  return plan_.options.learning_rate.at(epochs_done, plan_.options.epochs, reductions);
 }
 
-/// Of the rounds that others have made, or this run before it was resumed; for rules that ask.
+/// When the workers have agreed on it.
+void TrainingLoop::lower_rate(int epoch, std::size_t round) {
+  const std::int64_t before = std::exchange(figures_.reductions, checkpoint_.reductions());
+  if (figures_.reductions != before)
+    log_.lower_rate(rate_in(epoch, round, before), rate_in(epoch, round, figures_.reductions));
+}
+
+/// Of the rounds that others have made, or this run before it was resumed; for rules that ask. The
+/// rate falls after the warm-up only: what it was before is the largest one.
 double TrainingLoop::largest_rate_before(int epoch, std::size_t round) const {
   double largest = 0;
   if (!plan_.options.worker.algorithm.traits().step.needs_learning_rate) return largest;
   for (int e = 0; e <= epoch; ++e) {
     const std::size_t rounds = e < epoch ? batches_.rounds() : round;
-    for (std::size_t r = 0; r < rounds; ++r) largest = std::max(largest, rate_in(e, r));
+    for (std::size_t r = 0; r < rounds; ++r) largest = std::max(largest, rate_in(e, r, 0));
   }
   return largest;
 }
@@ -242,7 +251,8 @@ double TrainingLoop::largest_rate_before(int epoch, std::size_t round) const {
 void TrainingLoop::run_round(int epoch, std::size_t round) {
   const auto start = Clock::now();
   if (!largest_rate_) largest_rate_ = largest_rate_before(epoch, round);
-  rate_ = rate_in(epoch, round);
+  lower_rate(epoch, round);
+  rate_ = rate_in(epoch, round, figures_.reductions);
   largest_rate_ = std::max(*largest_rate_, rate_);
   make_up(rate_);
   const auto load = Clock::now();
@@ -290,7 +300,9 @@ bool TrainingLoop::make_up(double rate) {
 /// meanwhile, save and stop.
 void TrainingLoop::make_up_rest() {
   const auto start = Clock::now();
-  const double rate = rate_ > 0 ? rate_ : rate_in(plan_.options.epochs - 1, batches_.rounds() - 1);
+  const double rate =
+      rate_ > 0 ? rate_
+                : rate_in(plan_.options.epochs - 1, batches_.rounds() - 1, figures_.reductions);
   const Deadline latest(plan_.options.worker.deadline / 2);
   const bool others_train = plan_.options.worker.staleness != 0;
   while (has_seat() && !latest.expired() && make_up(rate)) {
@@ -322,7 +334,8 @@ void TrainingLoop::after_round(int epoch, std::size_t round) {
 /// With local steps, an epoch may have no combination.
 std::optional<Score> TrainingLoop::validate(int epoch) {
   const std::int64_t combinations = replica_.worker().round() / steps();
-  if (std::exchange(validated_, combinations) != combinations) return best_.validate(epoch);
+  if (std::exchange(validated_, combinations) != combinations)
+    return best_.validate(epoch, figures_.reductions);
   best_.skip();
   return std::nullopt;
 }

@@ -23,6 +23,8 @@ struct LoopFigures {
   double all_samples = 0;   ///< of all living workers, if they make as many rounds
   std::int64_t rounds = 0;  ///< made by this program
   bool left = false;        ///< before the end, as it was asked to
+  /// Of the learning rate, also before this program began.
+  std::int64_t reductions = 0;
 };
 
 class TrainingLoop {
@@ -53,7 +55,8 @@ class TrainingLoop {
   void await_samples();
   void report_wait();
   void run_epoch(int epoch);
-  double rate_in(int epoch, std::size_t round) const;
+  double rate_in(int epoch, std::size_t round, std::int64_t reductions) const;
+  void lower_rate(int epoch, std::size_t round);
   double largest_rate_before(int epoch, std::size_t round) const;
   void run_round(int epoch, std::size_t round);
   void after_round(int epoch, std::size_t round);

@@ -22,6 +22,12 @@ void check_numbers(const TrainerOptions& options) {
           "Trainer: learning rate {}; a positive number is required", rate.base);
   require(std::isfinite(rate.warmup_epochs) && rate.warmup_epochs >= 0, ErrorKind::argument,
           "Trainer: {} epochs of warm-up; 0 or more are required", rate.warmup_epochs);
+  require(rate.plateau_factor > 0 && rate.plateau_factor < 1 && rate.plateau_patience >= 0 &&
+              rate.plateau_threshold >= 0 && rate.plateau_threshold < 1,
+          ErrorKind::argument,
+          "Trainer: a plateau's factor {}, patience {} and threshold {}; (0, 1), 0 or more, and "
+          "[0, 1) are required",
+          rate.plateau_factor, rate.plateau_patience, rate.plateau_threshold);
   require(options.closing_rounds.value_or(0) >= 0, ErrorKind::argument,
           "Trainer: {} closing rounds; 0 or more are required", options.closing_rounds.value_or(0));
 }
@@ -56,6 +62,10 @@ void check_averages(const TrainerOptions& options) {
           "Trainer: a patience of {} epochs with a validation share of {}; stopping early needs "
           "samples to validate on (--validation)",
           options.patience, options.validation);
+  require(
+      options.learning_rate.schedule != LearningRate::Schedule::plateau || options.validation > 0,
+      ErrorKind::argument,
+      "Trainer: the schedule plateau needs samples to validate on (--validation)");
   require(options.patience == 0 || !averages_everybody(options), ErrorKind::argument,
           "Trainer: stopping early lets workers end in different rounds, where an average over all "
           "workers would wait; leave patience out or choose another algorithm");
