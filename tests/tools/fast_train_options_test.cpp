@@ -1,9 +1,11 @@
 // fast-train's table: what its help shows is accepted.
 #include <algorithm>
 #include <fast/core/error.hpp>
+#include <fast/data/synthetic.hpp>
 #include <set>
 #include <sstream>
 
+#include "fast_train/capacity.hpp"
 #include "fast_train/options.hpp"
 #include "fast_train/read_options.hpp"
 #include "support/catch.hpp"
@@ -127,4 +129,25 @@ TEST_CASE("the last of several values counts, and options of the rule add up") {
   CHECK(o.trainer.epochs == 3);
   CHECK(o.rule.options == std::vector<std::string>{"top_k=5", "consensus_step=0.2"});
   CHECK(o.learning_rate == 0.25);
+}
+
+TEST_CASE("a batch size that is not given fits the samples of a round") {
+  const auto batch_for = [](const std::string& command, std::size_t samples, int workers) {
+    Options o = read_line("fast-train " + command);
+    const std::string said =
+        fast_train::fit_batch(o, data::synthetic_classification(samples, {2}, 2, 1), workers);
+    CHECK(said.empty() == (o.batch_size == 64 || samples == 3));
+    return o.batch_size;
+  };
+  CHECK(batch_for("", 64, 1) == 64);
+  CHECK(batch_for("", 63, 1) == 63);
+  CHECK(batch_for("", 100, 4) == 25);
+  CHECK(batch_for("--accumulate 2", 100, 4) == 12);
+  CHECK(batch_for("--validation 0.25", 100, 4) == 18);  // 75 are left
+  CHECK(batch_for("", 3, 4) == 1);                      // an error follows
+  CHECK(batch_for("--batch-size 64", 10, 1) == 64);
+  Options o;
+  o.batch_fits = true;
+  CHECK(fast_train::fit_batch(o, data::synthetic_classification(10, {2}, 2, 1), 2) ==
+        "--batch-size 5: 10 training samples for 2 workers allow no larger one");
 }

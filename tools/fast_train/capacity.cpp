@@ -1,9 +1,11 @@
 #include "fast_train/capacity.hpp"
 
+#include <algorithm>
 #include <fast/codec/codec.hpp>
 #include <fast/core/error.hpp>
 
 #include "core/host.hpp"
+#include "data/files/split.hpp"
 #include "fast_train/read_options.hpp"
 
 namespace fast_train {
@@ -75,6 +77,22 @@ void check_capacity(const Options& o, const nn::ModelSpec& spec, int workers) {
           "--workers {}: they need at least {:.0f} threads, this process can start {}; take fewer "
           "workers, or ranks (mpiexec -n)",
           workers, threads, most_threads());
+}
+
+std::string fit_batch(Options& o, const data::Dataset& train, int workers) {
+  const double share = is_stream(o) ? 0 : o.trainer.validation;
+  const auto takers = static_cast<std::size_t>(workers) * static_cast<std::size_t>(o.accumulate);
+  const double about = static_cast<double>(train.size()) * (1 - share);
+  if (!o.batch_fits || about > 2.0 * static_cast<double>(o.batch_size * takers)) return {};
+  const std::size_t samples =
+      share > 0 ? data::hold_out(train, share, o.trainer.seed).rest.size() : train.size();
+  const std::size_t most = samples / takers;
+  if (most >= o.batch_size) return {};
+  o.batch_size = std::max<std::size_t>(most, 1);
+  if (most == 0) return {};  // the Trainer says what is missing
+  return fmt::format("--batch-size {}: {} training samples for {} worker{}{} allow no larger one",
+                     most, samples, workers, workers == 1 ? "" : "s",
+                     o.accumulate > 1 ? fmt::format(" with --accumulate {}", o.accumulate) : "");
 }
 
 void check_counts(const Options& o, std::size_t samples) {

@@ -95,7 +95,7 @@ data::LoadOptions load_options(const Options& o) {
 }
 
 /// Of a stream: what --test-data names.
-data::Splits load_data(const Options& o) {
+data::Splits load_data(Options o, int workers) {
   if (fast_train::is_stream(o)) {
     data::LoadOptions load = load_options(o);
     load.test_data.clear();
@@ -103,6 +103,7 @@ data::Splits load_data(const Options& o) {
     return data::load(o.load.test_data, load);
   }
   data::Splits data = data::load(o.data, load_options(o));
+  fast_train::fit_batch(o, data.train, workers);
   if (!o.requests.describe) fast_train::check_counts(o, data.train.size());
   return data;
 }
@@ -114,6 +115,11 @@ int workers_here(const Group& ranks, int spares) {
   return static_cast<int>(std::count(hosts.begin(), hosts.end() - spares, own));
 }
 
+/// That train.
+int workers_of(const Group& ranks, const Options& o) {
+  return o.exchange == "local" ? o.workers : ranks.size() - o.spares;
+}
+
 /// One copy for all threads of a process, and for all processes of a host.
 data::Splits data_of(const Group& ranks, const Options& o) {
   const Loading loading;
@@ -121,7 +127,7 @@ data::Splits data_of(const Group& ranks, const Options& o) {
       fmt::format("{} {} {} {} {}\n{}", o.load.limit, o.data, static_cast<int>(targets_of(o)),
                   o.model, o.load.scale_targets, data::text_of(o.load));
   data::Splits data = train::load_once_a_host(ranks, source, Deadline(o.trainer.worker.deadline),
-                                              [&] { return load_data(o); });
+                                              [&] { return load_data(o, workers_of(ranks, o)); });
   return fast_train::is_stream(o) ? fast_train::stream_splits(o, std::move(data)) : data;
 }
 
@@ -300,6 +306,9 @@ int run(const mpi::Communicator& world, int argc, char** argv) {
               mpi::launcher_reports_ends() ? "fastrun" : "mpiexec");
   }
   data::Splits data = data_of(ranks, *options);
+  const std::string fitted =
+      fast_train::fit_batch(*options, data.train, workers_of(ranks, *options));
+  if (!fitted.empty() && ranks.rank() == 0) fast::say("{}\n", fitted);
   const nn::ModelSpec spec = fit(ranks, *options, data);
   choose_topology(world, ranks, usual_topology, spec, data, *options);
   fast_train::name_run(ranks, *options);

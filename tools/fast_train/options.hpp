@@ -48,6 +48,7 @@ struct Options {
   double measure_s = 1;
   int spares = 0;
   std::size_t batch_size = 64;
+  bool batch_fits = false;  ///< it was not given: fewer samples make it smaller
   double clip_norm = 0;
   std::optional<double> learning_rate, weight_decay, momentum, beta1, beta2;
   std::optional<int> prefetch;

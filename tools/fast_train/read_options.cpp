@@ -293,6 +293,7 @@ void read_into(Options& o, int argc, const char* const* argv) {
   if (asks_for_text(o.requests)) return;
   if (!o.requests.config.empty()) tools::read_config(table, o.requests.config);
   tools::set(table, given);
+  o.batch_fits = table.at("batch_size").given_at.empty();
   if (takes_digits_as_they_are(o) && table.at("model").given_at.empty()) o.model = "mlp";
   if (!o.run_name.empty()) {
     check_run_name(o, given);
