@@ -8,8 +8,13 @@ Batch part_of(const Batch& batch, std::size_t first, std::size_t count) {
   const auto part = [&](auto values) {
     return values.empty() ? values : values.subspan(first * each, count * each);
   };
-  return {batch.inputs.subspan(first * size, count * size), part(batch.labels), batch.sample_shape,
-          part(batch.targets), batch.target_shape};
+  return {batch.inputs.subspan(first * size, count * size),
+          part(batch.labels),
+          batch.sample_shape,
+          part(batch.targets),
+          batch.target_shape,
+          part(batch.mixed_labels),
+          batch.share};
 }
 
 void require_class_labels(const Batch& batch, std::string_view who) {

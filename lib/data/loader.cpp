@@ -10,6 +10,8 @@
 #include <numbers>
 #include <numeric>
 
+#include "data/gamma_draw.hpp"
+
 namespace fast::data {
 namespace {
 
@@ -193,6 +195,15 @@ void Loader::augment(const Augmentation& augmentation, std::uint64_t seed) {
   augmentation_seed_ = seed;
 }
 
+void Loader::mix(double alpha, std::uint64_t seed) {
+  require(std::isfinite(alpha) && alpha > 0, ErrorKind::argument,
+          "loader: mixing by Beta(a, a) with a = {}; a positive number is required", alpha);
+  require(dataset_.has_one_label(), ErrorKind::argument,
+          "loader: mixing samples of \"{}\", which have no single class label", dataset_.name());
+  mixing_ = alpha;
+  mixing_seed_ = seed;
+}
+
 void Loader::own(std::vector<std::size_t> samples) {
   require(sampler_.has_value(), ErrorKind::argument,
           "loader: samples of its own for a loader that hands out all; make one for training");
@@ -308,8 +319,46 @@ Batch Loader::fill_from_stream(std::size_t epoch, std::size_t round, std::span<f
           pick(samples.targets(), all, each, targets), dataset_.target_shape()};
 }
 
+namespace {
+
+/// Each sample with the one at the same place from the end. `labels` has room for both of each.
+void mix_pairs(Batch& batch, double share, std::span<float> inputs,
+               std::span<std::int32_t> labels) {
+  const std::size_t count = batch.count();
+  if (count == 0) return;
+  const std::size_t size = batch.inputs.size() / count;
+  const auto own = static_cast<float>(share), other = static_cast<float>(1 - share);
+  for (std::size_t i = 0, j = count - 1; i < j; ++i, --j) {
+    float *a = inputs.data() + i * size, *b = inputs.data() + j * size;
+    for (std::size_t k = 0; k < size; ++k) {
+      const float first = a[k], last = b[k];
+      a[k] = own * first + other * last;
+      b[k] = own * last + other * first;
+    }
+  }
+  const std::span<std::int32_t> mixed = labels.subspan(count, count);
+  std::ranges::reverse_copy(batch.labels, mixed.begin());
+  batch.mixed_labels = mixed;
+  batch.share = share;
+}
+
+}  // namespace
+
 Batch Loader::fill(std::size_t epoch, std::size_t round, std::span<float> inputs,
                    std::span<std::int32_t> labels, std::span<float> targets) {
+  Batch batch = fill_unmixed(epoch, round, inputs, labels, targets);
+  if (!mixing_) return batch;
+  require(labels.size() >= 2 * batch.count(), ErrorKind::argument,
+          "loader: room for {} labels, {} mixed samples have two each", labels.size(),
+          batch.count());
+  Rng rng(mix_seed(mixing_seed_, epoch, round));
+  const double a = log_gamma_draw(*mixing_, rng), b = log_gamma_draw(*mixing_, rng);
+  mix_pairs(batch, 1 / (1 + std::exp(-std::fabs(a - b))), inputs, labels);
+  return batch;
+}
+
+Batch Loader::fill_unmixed(std::size_t epoch, std::size_t round, std::span<float> inputs,
+                           std::span<std::int32_t> labels, std::span<float> targets) {
   require(round < rounds_, ErrorKind::argument, "loader: batch {} of an epoch of {}", round,
           rounds_);
   if (stream_) return fill_from_stream(epoch, round, inputs, labels, targets);
@@ -336,8 +385,8 @@ Batch Loader::fill(std::size_t epoch, std::size_t round, std::span<float> inputs
 
 const Batch& Loader::batch(std::size_t epoch, std::size_t round) {
   inputs_.resize(batch_size_ * dataset_.sample_size());
-  const std::size_t learned = batch_size_ * dataset_.target_size();
-  (dataset_.targets().empty() ? labels_.resize(learned) : targets_.resize(learned));
+  dataset_.targets().empty() ? labels_.resize(room_for_labels())
+                             : targets_.resize(batch_size_ * dataset_.target_size());
   batch_ = fill(epoch, round, inputs_, labels_, targets_);
   return batch_;
 }

@@ -35,9 +35,9 @@ struct Prefetcher::Impl {
     slots.resize(options.ahead + 1);  // one is in use
     for (Slot& slot : slots) {
       slot.inputs = allocate();
-      const std::size_t learned = loader.batch_size() * loader.dataset().target_size();
-      (loader.dataset().targets().empty() ? slot.labels.resize(learned)
-                                          : slot.targets.resize(learned));
+      const data::Dataset& samples = loader.dataset();
+      samples.targets().empty() ? slot.labels.resize(loader.room_for_labels())
+                                : slot.targets.resize(loader.batch_size() * samples.target_size());
     }
     if (options.ahead > 0) executor = std::make_unique<SerialExecutor>();
   }

@@ -67,6 +67,10 @@ class NetworkBackend final : public Backend, private SlotStep {
     return norm_;
   }
 
+  bool takes_mixed_labels() const override {
+    return network_.spec().loss.kind == Loss::cross_entropy;
+  }
+
   SlotStep* in_slots() override { return network_.buffers().empty() ? this : nullptr; }
 
  private:

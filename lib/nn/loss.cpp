@@ -6,19 +6,29 @@ namespace fast::nn {
 
 namespace {
 
-/// Of one row, for smoothing and weights of classes.
+/// Of one row. Where samples are mixed, the first label has a share, and the second one the rest.
+struct Answer {
+  std::size_t first, second;
+  double share = 1;
+};
+
+/// Of one row, for smoothing, weights of classes and mixed samples.
 class ShapedTarget {
  public:
   ShapedTarget(const LossSpec& spec, std::size_t classes)
       : spec_(spec), each_(spec.smoothing / static_cast<double>(classes)) {
     for (std::size_t c = 0; c < classes; ++c) total_ += weight(c);
   }
-  double of(std::size_t c, std::size_t label) const {
-    return each_ * weight(c) + (c == label ? (1 - spec_.smoothing) * weight(label) : 0);
+  double of(std::size_t c, const Answer& answer) const {
+    const double part =
+        (c == answer.first ? answer.share : 0) + (c == answer.second ? 1 - answer.share : 0);
+    return each_ * weight(c) + (part > 0 ? (1 - spec_.smoothing) * part * weight(c) : 0);
   }
   /// Over all classes.
-  double sum(std::size_t label) const {
-    return each_ * total_ + (1 - spec_.smoothing) * weight(label);
+  double sum(const Answer& answer) const {
+    const double mean =
+        answer.share * weight(answer.first) + (1 - answer.share) * weight(answer.second);
+    return each_ * total_ + (1 - spec_.smoothing) * mean;
   }
 
  private:
@@ -32,12 +42,12 @@ class ShapedTarget {
 /// Returns the loss of a row. `grad` holds exp(logit - largest), if it is not null, and becomes the
 /// gradient times `scale`.
 template <class T>
-double shaped_row(const ShapedTarget& target, std::span<const T> row, std::size_t label, T largest,
-                  double total, T* grad, T scale) {
-  const double log_total = std::log(total), sum = target.sum(label);
+double shaped_row(const ShapedTarget& target, std::span<const T> row, const Answer& answer,
+                  T largest, double total, T* grad, T scale) {
+  const double log_total = std::log(total), sum = target.sum(answer);
   double loss = 0;
   for (std::size_t c = 0; c < row.size(); ++c) {
-    const double q = target.of(c, label);
+    const double q = target.of(c, answer);
     if (q > 0) loss += q * (log_total - static_cast<double>(row[c] - largest));
     if (grad != nullptr)
       grad[c] = static_cast<T>(static_cast<double>(scale) *
@@ -47,9 +57,10 @@ double shaped_row(const ShapedTarget& target, std::span<const T> row, std::size_
 }
 
 template <class T>
-LossResult cross_entropy(const LossSpec& spec, std::span<const T> logits,
-                         std::span<const std::int32_t> labels, std::span<T> gradient) {
+LossResult cross_entropy(const LossSpec& spec, std::span<const T> logits, const Batch& batch,
+                         std::span<T> gradient) {
   LossResult result;
+  const std::span<const std::int32_t> labels = batch.labels, mixed = batch.mixed_labels;
   if (labels.empty()) return result;
   const std::size_t classes = logits.size() / labels.size();
   const T scale = T{1} / static_cast<T>(labels.size());
@@ -66,8 +77,10 @@ LossResult cross_entropy(const LossSpec& spec, std::span<const T> logits,
       if (grad != nullptr) grad[c] = power;
     }
     result.correct += static_cast<std::size_t>(largest - row.begin()) == label;
-    if (!spec.is_plain()) {
-      result.sum += shaped_row(target, row, label, *largest, total, grad, scale);
+    if (!spec.is_plain() || !mixed.empty()) {
+      const auto second = mixed.empty() ? label : static_cast<std::size_t>(mixed[i]);
+      const Answer answer{label, second, batch.share};
+      result.sum += shaped_row(target, row, answer, *largest, total, grad, scale);
       continue;
     }
     result.sum += std::log(total) - static_cast<double>(row[label] - *largest);
@@ -84,7 +97,7 @@ LossResult cross_entropy(const LossSpec& spec, std::span<const T> logits,
 template <class T>
 LossResult softmax_cross_entropy(std::span<const T> logits, std::span<const std::int32_t> labels,
                                  std::span<T> gradient) {
-  return cross_entropy(LossSpec(), logits, labels, gradient);
+  return cross_entropy(LossSpec(), logits, Batch{{}, labels, {}}, gradient);
 }
 
 std::string_view name(Loss loss) noexcept {
@@ -156,7 +169,7 @@ LossResult pointwise_loss(std::span<const T> outputs, const Batch& batch, std::s
 template <class T>
 LossResult label_loss(const LossSpec& spec, std::span<const T> outputs, const Batch& batch,
                       std::span<T> gradient) {
-  LossResult result = cross_entropy(spec, outputs, batch.labels, gradient);
+  LossResult result = cross_entropy(spec, outputs, batch, gradient);
   if (!batch.target_shape.empty()) result.sum /= static_cast<double>(batch.target_size());
   return result;
 }

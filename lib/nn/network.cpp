@@ -35,11 +35,15 @@ void require_labels(const Batch& batch, const ModelSpec& spec, const Shape& outp
       "Network: the batch has {} label{} a sample, the outputs of model {} are {}; cross_entropy "
       "takes one label for a vector of logits and one for each step of a sequence",
       batch.target_size(), batch.target_size() == 1 ? "" : "s", spec.name, describe(output));
+  require(batch.mixed_labels.empty() || batch.mixed_labels.size() == batch.labels.size(),
+          ErrorKind::argument, "Network: {} labels and {} of mixed samples; as many are required",
+          batch.labels.size(), batch.mixed_labels.size());
   const std::int64_t classes = output.back();
-  for (std::size_t i = 0; i < batch.labels.size(); ++i)
-    require(batch.labels[i] >= 0 && batch.labels[i] < classes, ErrorKind::argument,
-            "Network: sample {} of the batch has label {}, model {} has classes 0..{}",
-            i / batch.target_size(), batch.labels[i], spec.name, classes - 1);
+  for (const std::span<const std::int32_t> labels : {batch.labels, batch.mixed_labels})
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      require(labels[i] >= 0 && labels[i] < classes, ErrorKind::argument,
+              "Network: sample {} of the batch has label {}, model {} has classes 0..{}",
+              i / batch.target_size(), labels[i], spec.name, classes - 1);
 }
 
 /// As many targets as outputs. Binary cross-entropy also takes labels.

@@ -185,6 +185,10 @@ class ModuleBackend : public Backend {
     return norm_ = std::sqrt(square);
   }
 
+  bool takes_mixed_labels() const override {
+    return options_.loss == Loss::cross_entropy && !options_.own_loss;
+  }
+
   std::vector<TensorView> optimizer_state() override { return state_.views(); }
 
   void set_learning_rate(double learning_rate) override {

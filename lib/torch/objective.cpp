@@ -152,7 +152,13 @@ Outputs Objective::outputs_of(const Batch& batch, std::size_t first, std::size_t
     return {outputs, targets_of(batch, first, count, outputs, binary), per_step};
   }
   if (per_step && outputs.dim() == 3) outputs = outputs.flatten(0, 1);
-  return {outputs, labels_of(batch, first, count, outputs), per_step};
+  Outputs found{outputs, labels_of(batch, first, count, outputs), per_step};
+  if (batch.mixed_labels.empty()) return found;
+  Batch other = batch;
+  other.labels = batch.mixed_labels;
+  found.mixed = labels_of(other, first, count, outputs);
+  found.share = batch.share;
+  return found;
 }
 
 at::Tensor Objective::loss_of(const Outputs& found) const {
@@ -167,18 +173,24 @@ at::Tensor Objective::loss_of(const Outputs& found) const {
     case Loss::cross_entropy:
       break;
   }
+  const at::Tensor loss = cross_entropy(found.values, found.targets);
+  if (!found.mixed.defined()) return loss;
+  return found.share * loss + (1 - found.share) * cross_entropy(found.values, found.mixed);
+}
+
+at::Tensor Objective::cross_entropy(const at::Tensor& logits, const at::Tensor& labels) const {
   const bool is_plain = label_smoothing_ == 0 && class_weights_.empty();
-  if (is_plain || !at::GradMode::is_enabled()) return F::cross_entropy(found.values, found.targets);
+  if (is_plain || !at::GradMode::is_enabled()) return F::cross_entropy(logits, labels);
   at::Tensor weights;
   if (!class_weights_.empty()) {
-    require(std::cmp_equal(class_weights_.size(), found.values.size(1)), ErrorKind::argument,
+    require(std::cmp_equal(class_weights_.size(), logits.size(1)), ErrorKind::argument,
             "torch: {} weights of classes for {} outputs; one a class is required",
-            class_weights_.size(), found.values.size(1));
-    weights = at::tensor(class_weights_, found.values.options().requires_grad(false));
+            class_weights_.size(), logits.size(1));
+    weights = at::tensor(class_weights_, logits.options().requires_grad(false));
   }
-  const at::Tensor sum = at::cross_entropy_loss(found.values, found.targets, weights,
-                                                at::Reduction::Sum, -100, label_smoothing_);
-  return sum / static_cast<double>(found.targets.numel());
+  const at::Tensor sum =
+      at::cross_entropy_loss(logits, labels, weights, at::Reduction::Sum, -100, label_smoothing_);
+  return sum / static_cast<double>(labels.numel());
 }
 
 at::Tensor Objective::own_loss_of(const at::Tensor& outputs, const at::Tensor& targets) const {

@@ -76,6 +76,8 @@ at::Tensor as_given(const Batch& batch, std::size_t first, std::size_t count,
 struct Outputs {
   at::Tensor values, targets;
   bool per_step = false;  ///< the batch has targets for each step
+  at::Tensor mixed = {};  ///< labels, see Batch::mixed_labels
+  double share = 1;       ///< of the targets then
 };
 
 /// How many labels have the largest logit.
@@ -99,6 +101,7 @@ class Objective {
   std::vector<Measure> measures_of(const Outputs& found) const;
 
  private:
+  at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels) const;
   at::Tensor own_loss_of(const at::Tensor& outputs, const at::Tensor& targets) const;
   std::vector<Measure> class_measures(const Outputs& found) const;
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/data/loader.hpp>
 #include <fast/data/sampler.hpp>
@@ -148,4 +150,61 @@ TEST_CASE("loaders refuse what samplers refuse") {
   CHECK_THROWS_WITH(Loader(numbered(10), {}, 0), ContainsSubstring("batch size 0"));
   CHECK_THROWS_WITH(Loader(numbered(10), {}, 2, 0, 0, 0), ContainsSubstring("batch size 0"));
   CHECK_THROWS_WITH(Loader(numbered(10), {}, 2, 0, 6, 0), ContainsSubstring("at most 5"));
+}
+
+TEST_CASE("mixed samples are two of a batch in shares of its own, with both labels") {
+  for (const std::size_t batch_size : {7, 8}) {
+    Loader plain(numbered(60), {}, 2, 1, batch_size, 9), mixed = plain, ahead = plain;
+    mixed.mix(0.4, 3);
+    ahead.mix(0.4, 3);
+    data::Prefetcher prefetcher(std::move(ahead), {.ahead = 2});
+    std::set<double> shares;
+    for (std::size_t epoch = 0; epoch < 2; ++epoch) {
+      for (std::size_t round = 0; round < plain.rounds(); ++round) {
+        const Batch &from = plain.batch(epoch, round), &found = mixed.batch(epoch, round),
+                    &same = prefetcher.batch(epoch, round);
+        REQUIRE(found.share >= 0.5);
+        REQUIRE(found.share <= 1);
+        shares.insert(found.share);
+        CHECK(same.share == found.share);
+        CHECK(std::ranges::equal(found.labels, from.labels));
+        REQUIRE(found.mixed_labels.size() == batch_size);
+        CHECK(std::ranges::equal(same.mixed_labels, found.mixed_labels));
+        for (std::size_t i = 0; i < batch_size; ++i) {
+          const std::size_t other = batch_size - 1 - i;
+          CHECK(found.mixed_labels[i] == from.labels[other]);
+          for (std::size_t k = 2 * i, o = 2 * other; k < 2 * i + 2; ++k, ++o) {
+            CHECK(found.inputs[k] ==
+                  Approx(found.share * from.inputs[k] + (1 - found.share) * from.inputs[o]));
+            CHECK(same.inputs[k] == found.inputs[k]);
+          }
+        }
+      }
+    }
+    CHECK(shares.size() == 2 * plain.rounds());
+  }
+}
+
+// Of Beta(a, a): E[s (1 - s)] = a / (2 (2 a + 1)), the same for 1 - s.
+TEST_CASE("shares of mixed samples have the mean of their distribution") {
+  Loader loader(numbered(20), {}, 1, 0, 1, 1);
+  for (const double alpha : {0.1, 0.2, 1.0, 3.0, 1e-4}) {
+    INFO("alpha " << alpha);
+    loader.mix(alpha, 5);
+    double sum = 0, squares = 0;
+    constexpr double draws = 20'000;
+    for (std::size_t epoch = 0; epoch < draws / 20; ++epoch) {
+      for (const Batch& batch : loader.epoch(epoch)) {
+        const double product = batch.share * (1 - batch.share);
+        sum += product;
+        squares += product * product;
+      }
+    }
+    const double mean = sum / draws;
+    const double deviation = std::sqrt((squares / draws - mean * mean) / draws);
+    CHECK(std::abs(mean - alpha / (2 * (2 * alpha + 1))) < 4 * deviation + 1e-4);
+  }
+  CHECK_THROWS_WITH(loader.mix(0, 1), ContainsSubstring("a positive number"));
+  Loader steps(numbered_pairs(50, false), {}, 2, 1, 4, 9);
+  CHECK_THROWS_WITH(steps.mix(1, 1), ContainsSubstring("no single class label"));
 }

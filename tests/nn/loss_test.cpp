@@ -155,6 +155,24 @@ TEST_CASE("label smoothing and weights of classes are their definition, one loga
   }
 }
 
+TEST_CASE("a mixed sample has the mean of its two labels' losses, and of their gradients") {
+  const std::vector<double> logits{1, 2, -1, 0.5, 0, 3};
+  const std::vector<std::int32_t> first{2, 0}, second{2, 1};
+  const std::vector<LossSpec> specs{
+      {}, {Loss::cross_entropy, 1, 0.3}, {Loss::cross_entropy, 1, 0.2, {0.5, 2, 0}}};
+  for (const LossSpec& spec : specs) {
+    std::vector<double> of_first(6), of_second(6), mixed(6);
+    const double a = loss_of<double>(spec, logits, Batch{{}, first, {}}, of_first).sum;
+    const double b = loss_of<double>(spec, logits, Batch{{}, second, {}}, of_second).sum;
+    const Batch batch{{}, first, {}, {}, {}, second, 0.75};
+    const LossResult found = loss_of<double>(spec, logits, batch, mixed);
+    CHECK(found.sum == Approx(0.75 * a + 0.25 * b));
+    CHECK(found.correct == 0);
+    for (std::size_t i = 0; i < 6; ++i)
+      CHECK(mixed[i] == Approx(0.75 * of_first[i] + 0.25 * of_second[i]).margin(1e-12));
+  }
+}
+
 TEST_CASE("a NaN output makes every loss NaN") {
   std::vector<double> outputs = some_outputs;
   outputs[3] = std::numeric_limits<double>::quiet_NaN();

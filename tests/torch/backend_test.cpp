@@ -178,6 +178,11 @@ TEST_CASE("losses and measures of all tasks on LibTorch are those of nn") {
       {"steps, smooth", {5, 4}, steps, {nn::Loss::cross_entropy, 1, 0.2}},
       {"steps, weighted", {5, 4}, steps, {nn::Loss::cross_entropy, 1, 0.1, {0.5, 2, 0}}},
       {"many classes", {4}, {Dense{12}}},
+      {"mixed", {4}, {Dense{12}}},
+      {"mixed, weighted",
+       {4},
+       {Dense{12}},
+       {nn::Loss::cross_entropy, 1, 0.1, {.5, 2, 0, 1, 1, 1, 1, 1, 1, 1, 1, 3}}},
       {"pool",
        {1, 4, 4},
        {Conv2d{2, 3, 1, 1}, AveragePool{3, 1, 1}, Flatten{}, Dense{2}},
@@ -199,6 +204,8 @@ TEST_CASE("losses and measures of all tasks on LibTorch are those of nn") {
     Batch batch{inputs, {}, spec.input, targets, {2}};
     if (spec.name.starts_with("steps")) batch = {inputs, all, spec.input, {}, {5}};
     if (spec.name == "many classes") batch = {inputs, all.first(8), spec.input};
+    if (spec.name.starts_with("mixed"))
+      batch = {inputs, all.first(8), spec.input, {}, {}, all.last(8), 0.7};
     const BackendOptions options{.optimizer = SgdOptions{0.1}, .accumulate = 2};
     const auto own = make_backend<double>(spec, 7, options);
     const auto torch = make_torch<double>(spec, 7, options);

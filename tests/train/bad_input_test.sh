@@ -202,6 +202,8 @@ check_models() {
   printf 'a,share\n1,0.5\n2,1.5\n3,0.25\n4,0.5\n' >"$directory/share.csv"
   refused "targets that are no shares" "share.csv has the target 1.5" "from 0 to 1" \
     -- --data "$directory/share.csv" --target share --loss binary_cross_entropy --model mlp:2 --batch-size 1
+  printf 'a,b\n1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n' >"$directory/two.csv"
+  printf 'layers = [{type = "dense", units = 1}]\n' >"$directory/one.toml"
   printf 'layers = [{type = "flatten"}, {type = "dense"}]\n' >"$file"
   differ "a model on one rank" "model" -- --model "$file"
   cp "$file" "$directory/other.toml"
@@ -209,6 +211,10 @@ check_models() {
   expect "contents on one rank" "contents of the model file" -- "$mpiexec" \
     -n 1 bash -c "cd '$directory' && ln -sf other.toml a.toml && exec '$program' ${small[*]} --model a.toml" : \
     -n 1 bash -c "mkdir -p '$directory/b' && cd '$directory/b' && ln -sf ../host.toml a.toml && exec '$program' ${small[*]} --model a.toml"
+  refused "mixed numbers" "mixup (--mixup) of data" "no single class label" \
+    -- --data "$directory/share.csv" --target share --loss mse --model mlp:2 --batch-size 1 --mixup 0.2
+  refused "mixed for another loss" "mixup (--mixup) with backend nn" "cross_entropy" \
+    -- --data "$directory/two.csv" --target b --loss binary_cross_entropy --model "$directory/one.toml" --batch-size 1 --mixup 0.2
   refused "loss" "--loss: \"l1\"" "choose" "huber" -- --loss l1
   refused "a loss for targets" "--loss mse" "class labels; choose cross_entropy" -- --loss mse
   refused "a loss for two classes" "--loss binary_cross_entropy" "10 classes" -- --loss binary_cross_entropy

@@ -337,3 +337,15 @@ TEST_CASE("options out of range are refused before training") {
   options.batch_size = 241;
   CHECK_THROWS_WITH(train_four(options), ContainsSubstring("at most 240"));
 }
+
+TEST_CASE("a run on mixed samples learns, is the same again, and needs class labels") {
+  auto options = trainer_options();
+  options.mixup = 0.2;
+  const auto first = train_four(options)[0], again = train_four(options)[0];
+  CHECK(first.mean_model == again.mean_model);
+  CHECK(first.summary.test_accuracy_mean_model > 0.9);
+  options.mixup = 0;
+  CHECK(train_four(options)[0].mean_model != first.mean_model);
+  options.mixup = -1;
+  CHECK_THROWS_WITH(train_four(options), ContainsSubstring("mixup -1"));
+}

@@ -84,6 +84,9 @@ class Backend {
   /// once an epoch.
   virtual std::optional<double> gradient_norm() { return {}; }
 
+  /// train() and SlotStep::find_gradients() heed Batch::mixed_labels.
+  virtual bool takes_mixed_labels() const { return false; }
+
   /// Null where it cannot, as with buffers. Else parameters() are of one type and one in memory.
   virtual SlotStep* in_slots() { return nullptr; }
 

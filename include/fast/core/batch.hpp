@@ -20,6 +20,10 @@ struct Batch {
   std::vector<std::int64_t> sample_shape;       ///< without the batch's side
   std::span<const float> targets = {};          ///< numbers to be predicted; empty where labels are
   std::vector<std::int64_t> target_shape = {};  ///< of one sample; empty: one label or one number
+  /// Mixed samples (data::Loader::mix()) have two labels: `labels` count with `share` each, these
+  /// with the rest. Empty: samples are not mixed.
+  std::span<const std::int32_t> mixed_labels = {};
+  double share = 1;
 
   std::size_t target_size() const {  ///< labels or targets of one sample
     std::size_t size = 1;

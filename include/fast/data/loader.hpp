@@ -71,6 +71,13 @@ class Loader {
   /// Changes every image of the batches to come, each by (seed, epoch, sample), whoever loads it.
   void augment(const Augmentation& augmentation, std::uint64_t seed);
 
+  /// Mixes the samples of each batch to come (Zhang et al. 2018, arXiv 1710.09412). Sample i
+  /// becomes s times itself and 1 - s times sample count-1-i, and Batch has both labels. A batch
+  /// has one s, drawn from Beta(alpha, alpha) by (seed, epoch, round). It is at least 1/2, which
+  /// gives the same mixtures. Throws Error(argument) unless alpha is positive and samples have one
+  /// label.
+  void mix(double alpha, std::uint64_t seed);
+
   /// From the next batch on trains on these samples, in as many rounds. Throws as Sampler does.
   void own(std::vector<std::size_t> samples);
 
@@ -81,6 +88,10 @@ class Loader {
   const Dataset& dataset() const { return dataset_; }
   std::size_t batch_size() const { return batch_size_; }  ///< samples of a whole batch
   std::size_t rounds() const { return rounds_; }          ///< batches an epoch
+  /// That fill() needs: two a sample where samples are mixed.
+  std::size_t room_for_labels() const {
+    return batch_size_ * dataset_.target_size() * (mixing_ ? 2 : 1);
+  }
 
   /// Batch `round` of an epoch, any in any order, so that training resumes wherever it stopped.
   /// Throws Error(argument) when round is not below rounds() or the normalization does not fit. Of
@@ -88,8 +99,8 @@ class Loader {
   /// damaged, a loader for training throws Error(data), one for evaluation gives an empty batch.
   const Batch& batch(std::size_t epoch, std::size_t round);
 
-  /// Fills the caller's memory, with room for a whole batch. Of labels and targets, it writes those
-  /// that the data set has; the other may be empty.
+  /// Fills the caller's memory, with room for a whole batch (room_for_labels() of labels). Of
+  /// labels and targets, it writes those that the data set has; the other may be empty.
   Batch fill(std::size_t epoch, std::size_t round, std::span<float> inputs,
              std::span<std::int32_t> labels, std::span<float> targets = {});
 
@@ -104,6 +115,8 @@ class Loader {
   std::span<const std::size_t> samples_of(std::size_t epoch, std::size_t round);
   std::span<const std::size_t> leave_out_damaged(std::span<const std::size_t> samples,
                                                  std::span<float>& inputs);
+  Batch fill_unmixed(std::size_t epoch, std::size_t round, std::span<float> inputs,
+                     std::span<std::int32_t> labels, std::span<float> targets);
   Batch fill_from_stream(std::size_t epoch, std::size_t round, std::span<float> inputs,
                          std::span<std::int32_t> labels, std::span<float> targets) const;
 
@@ -121,6 +134,8 @@ class Loader {
   std::vector<std::uint8_t> damaged_;  ///< a place for each sample of the latest batch
   std::optional<Augmentation> augmentation_;
   std::uint64_t augmentation_seed_ = 0;
+  std::optional<double> mixing_;  ///< alpha
+  std::uint64_t mixing_seed_ = 0;
   std::shared_ptr<Crew> crew_;  ///< null: the caller alone
   std::vector<float> inputs_;
   std::vector<std::int32_t> labels_;

@@ -64,7 +64,8 @@ LossResult softmax_cross_entropy(std::span<const T> logits, std::span<const std:
 /// also takes a label, 0 or 1. The loss of a sample is the mean of these values, as in PyTorch.
 /// Cross-entropy takes as many rows of logits as there are labels. The loss of a sample is then the
 /// mean over its labels. A label y of C classes has the loss -Σ q_c log softmax_c. For smoothing s
-/// and weights w, q_c is s·w_c/C, and (1-s)·w_y more for c = y. `gradient` is as above. The batch
+/// and weights w, q_c is s·w_c/C, and (1-s)·w_y more for c = y. A mixed sample has the mean of its
+/// two labels' losses, by their shares. `gradient` is as above. The batch
 /// must fit; Network checks that.
 template <class T>
 LossResult loss_of(const LossSpec& spec, std::span<const T> outputs, const Batch& batch,

@@ -149,6 +149,9 @@ struct TrainerOptions {
   /// back. Even shards need no such thing: all samples are dealt anew every epoch.
   bool take_over = false;
   std::optional<data::Augmentation> augmentation;  ///< of training images
+  /// Samples of a batch are mixed in shares drawn from Beta(mixup, mixup), see data::Loader::mix();
+  /// 0: not. Samples have one class label then, and the backend takes mixed labels.
+  double mixup = 0;
   /// How many training batches a thread makes ahead (none by default), and how many threads make
   /// one.
   data::PrefetchOptions prefetch = {.ahead = 0};

@@ -119,6 +119,11 @@ void add_data_rows(OptionTable& table, TrainerOptions& trainer) {
            "with --shards dirichlet: neighbors train on the samples of a worker that is gone, "
            "from the next epoch on")
       .also("take_over");
+  table
+      .add("mixup", trainer.mixup, number<double>(zero_or_more()),
+           "train on pairs of samples of a batch, mixed in shares from Beta(MIXUP, MIXUP) with "
+           "their labels, as 0.2; 0: not")
+      .agreed();
   table.add("loader_threads", trainer.loader_threads, number<int>(one_or_more()),
             "threads that make a batch");
 }

@@ -126,6 +126,10 @@ data::Loader make_loader(const RunPlan& plan, const BatchPart& part, std::vector
   const TrainerOptions& options = plan.options;
   data::Loader loader = loader_of(plan, part, std::move(own), order);
   if (options.augmentation) loader.augment(*options.augmentation, options.seed);
+  constexpr std::uint64_t of_mixup = 0x6d69787570;  // other numbers than the augmentation's
+  if (options.mixup > 0)
+    loader.mix(options.mixup,
+               mix_seed(options.seed, of_mixup, static_cast<std::uint64_t>(part.rank)));
   loader.threads(options.loader_threads);
   return loader;
 }

@@ -114,6 +114,23 @@ void check_sharding(const TrainerOptions& options, const data::Dataset& train) {
           options.shards.text(), train.name());
 }
 
+void check_mixup(const TrainerOptions& options, const Backend& backend,
+                 const data::Dataset& train) {
+  require(std::isfinite(options.mixup) && options.mixup >= 0, ErrorKind::argument,
+          "Trainer: mixup {}; 0 or more is required", options.mixup);
+  if (options.mixup == 0) return;
+  require(
+      train.has_one_label(), ErrorKind::argument,
+      "Trainer: mixup (--mixup) of data \"{}\", whose samples have no single class label; leave it "
+      "out",
+      train.name());
+  require(
+      backend.takes_mixed_labels(), ErrorKind::argument,
+      "Trainer: mixup (--mixup) with backend {}, which takes one label a sample; leave it out, or "
+      "take the loss cross_entropy of nn or torch on the CPU",
+      backend.name());
+}
+
 bool averages_nobody(const TrainerOptions& options) {
   return !options.all_reduce &&
          options.worker.algorithm.traits().topology.scope == algorithm::Scope::nobody;
@@ -273,6 +290,7 @@ RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
   check_step_samples(options);
   check_arena(options, backend);
   check_sharding(options, data.train);
+  check_mixup(options, backend, data.train);
   check_stream(options, group);
   require(group.spares() == 0 || !options.all_reduce, ErrorKind::argument,
           "Trainer: {} spares with the all-reduce, which ends when a worker is lost; leave the "

@@ -150,6 +150,22 @@ TEST_CASE("a worker that is asked to stop takes all along, in one and the same r
   for (std::size_t w = 0; w < 4; ++w) CHECK((resumed[w].mean_model == whole[w].mean_model));
 }
 
+TEST_CASE("a run on mixed samples goes on bit for bit") {
+  const testing::TemporaryDirectory directory;
+  const auto mixed = [](train::TrainerOptions& options) { options.mixup = 0.3; };
+  const auto whole = train_with(2, {}, [&](train::TrainerOptions& options) {
+    mixed(options);
+    options.checkpoints.directory = directory.path();
+    options.checkpoints.every_rounds = 40;
+  });
+  const auto resumed = train_with(2, {}, [&](train::TrainerOptions& options) {
+    mixed(options);
+    resume_from(directory.path())(options);
+  });
+  CHECK(train::find_checkpoint(directory.path()).round == 80);
+  for (std::size_t w = 0; w < 2; ++w) CHECK((resumed[w].mean_model == whole[w].mean_model));
+}
+
 TEST_CASE("a run goes on with more workers, or fewer") {
   for (const int before : {1, 2, 3, 4, 8}) {
     const testing::TemporaryDirectory directory;
