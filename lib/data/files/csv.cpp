@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <unordered_map>
 #include <utility>
 
 #include "core/message.hpp"
@@ -116,19 +115,11 @@ struct Classes {
 };
 
 std::vector<std::int32_t> named_classes(const CsvTable& table, const Classes& classes) {
-  std::unordered_map<std::string_view, std::int32_t> places;
-  for (std::size_t i = 0; i < classes.names.size(); ++i)
-    places.emplace(classes.names[i], static_cast<std::int32_t>(i));
+  const ClassPlaces places(classes.names, classes.whose);
   std::vector<std::int32_t> labels;
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    const std::string& text = table.targets()[row];
-    auto place = places.find(text);
-    if (place == places.end()) place = places.find(category_in(text));  // 1.0 of the class 1
-    if (place == places.end())
-      fail(ErrorKind::data, "csv: {}: class \"{}\" is not among the {} classes of {}",
-           table.place_of_target(row), printable(text), classes.count, classes.whose);
-    labels.push_back(place->second);
-  }
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    labels.push_back(
+        places.of(table.targets()[row], fmt::format("csv: {}", table.place_of_target(row))));
   return labels;
 }
 

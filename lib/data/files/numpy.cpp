@@ -11,7 +11,6 @@
 #include <set>
 #include <string_view>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 
 #include "core/message.hpp"
@@ -19,6 +18,7 @@
 #include "core/text.hpp"
 #include "data/files/classes.hpp"
 #include "data/files/contents.hpp"
+#include "data/files/csv_table.hpp"
 #include "data/files/split.hpp"
 #include "data/files/zip.hpp"
 
@@ -200,10 +200,21 @@ std::vector<std::int32_t> classes_in(const NpyArray& array, const std::string& n
   return labels;
 }
 
+std::vector<std::int32_t> places_in(const std::vector<std::string>& texts, const std::string& name,
+                                    const std::vector<std::string>& names, const char* whose) {
+  const ClassPlaces places(names, whose);
+  std::vector<std::int32_t> labels;
+  for (const std::string& text : texts)
+    labels.push_back(
+        places.of(text, fmt::format("numpy: {}: target {}", printable(name), labels.size())));
+  return labels;
+}
+
 /// Texts as places in the names, which are those of the model, or of the training part, or else
 /// become the different texts in the order of their bytes.
 std::vector<std::int32_t> named_classes_in(const NpyArray& array, const std::string& name,
-                                           std::vector<std::string>& names, int classes) {
+                                           std::vector<std::string>& names, int classes,
+                                           const char* whose) {
   if (names.empty()) {
     const std::set<std::string> sorted(array.texts.begin(), array.texts.end());
     names.assign(sorted.begin(), sorted.end());
@@ -217,19 +228,26 @@ std::vector<std::int32_t> named_classes_in(const NpyArray& array, const std::str
             "out, or correct the texts",
             printable(name), names.size(), classes);
   }
-  std::unordered_map<std::string_view, std::int32_t> places;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    places.emplace(names[i], static_cast<std::int32_t>(i));
-  std::vector<std::int32_t> labels;
-  for (const std::string& text : array.texts) {
-    const auto place = places.find(text);
-    require(place != places.end(), ErrorKind::data,
-            "numpy: {}: target {} is \"{}\", which is not among the {} classes of the model or the "
-            "training part",
-            printable(name), labels.size(), printable(text), names.size());
-    labels.push_back(place->second);
-  }
-  return labels;
+  return places_in(array.texts, name, names, whose);
+}
+
+/// Of a model that knows names: whole numbers as it would write them.
+std::vector<std::int32_t> numbers_as_names(const NpyArray& array, const std::string& name,
+                                           const std::vector<std::string>& names) {
+  double number = 0;
+  const bool are_numbers = std::ranges::all_of(
+      names, [&](const std::string& each) { return read_number(each, number); });
+  require(are_numbers, ErrorKind::data,
+          "numpy: {}: the targets are numbers, the classes of the model are names (\"{}\", ...); "
+          "save the names as targets",
+          printable(name), printable(names.front()));
+  std::vector<std::string> texts;
+  std::visit(
+      [&](const auto& values) {
+        for (const auto value : values) texts.push_back(fmt::format("{}", value));
+      },
+      array.values);
+  return places_in(texts, name, names, "the model");
 }
 
 /// See TargetKind::automatic.
@@ -268,11 +286,12 @@ struct Reading {
   std::optional<std::vector<double>> origins = std::nullopt;
   std::vector<std::string> class_names = {};  ///< of targets that are texts
   std::optional<bool> are_texts = std::nullopt;
+  bool by_model = false;  ///< the names are a model's: other targets are none
 };
 
 Dataset part_of_arrays(const Arrays& arrays, const std::string& x, const std::string& y,
                        Reading& reading) {
-  auto& [kind, classes, origins, names, are_texts] = reading;
+  auto& [kind, classes, origins, names, are_texts, by_model] = reading;
   const std::string place = fmt::format("{}: {}", arrays.where, y);
   NpySamples samples = npy_samples(arrays.read(x), fmt::format("{}: {}", arrays.where, x), origins);
   origins = std::move(samples.origins);
@@ -284,19 +303,23 @@ Dataset part_of_arrays(const Arrays& arrays, const std::string& x, const std::st
           ErrorKind::data,
           "numpy: {}: shape ({}) for {} samples in {}; targets need the same first side",
           printable(place), fmt::join(targets.shape, ", "), samples.count, printable(x));
-  kind = has_classes(targets, samples.count, kind) ? TargetKind::classes : TargetKind::numbers;
+  const bool is_text = !targets.texts.empty(), by_name = by_model && !is_text;
+  kind = by_name || has_classes(targets, samples.count, kind) ? TargetKind::classes
+                                                              : TargetKind::numbers;
   if (kind == TargetKind::numbers) {
     return {arrays.where, std::move(samples.shape), std::move(samples.values),
             npy_targets(targets, place)};
   }
-  const bool is_text = !targets.texts.empty();
   require(are_texts.value_or(is_text) == is_text, ErrorKind::data,
           "numpy: {}: its targets are {}, those of the training part or the model are {}",
           printable(place), is_text ? "texts" : "numbers", is_text ? "numbers" : "texts");
   are_texts = is_text;
-  std::vector<std::int32_t> labels = is_text ? named_classes_in(targets, place, names, classes)
-                                             : classes_in(targets, place, classes);
-  if (is_text) classes = static_cast<int>(names.size());
+  const char* whose = by_model ? "the model" : "the training part";
+  std::vector<std::int32_t> labels = is_text
+                                         ? named_classes_in(targets, place, names, classes, whose)
+                                     : by_name ? numbers_as_names(targets, place, names)
+                                               : classes_in(targets, place, classes);
+  if (is_text || by_name) classes = static_cast<int>(names.size());
   std::vector<std::int64_t> each(targets.shape.begin() + 1, targets.shape.end());
   if (labels.size() == samples.count) each.clear();  // a column is one label a sample
   return {arrays.where, std::move(samples.shape), std::move(samples.values),
@@ -308,6 +331,7 @@ Splits splits_of(const Arrays& arrays, const LoadOptions& options) {
   Reading reading{options.targets, options.classes};
   reading.class_names = options.class_names;
   const bool uses_model = options.purpose != Purpose::training;
+  reading.by_model = uses_model && !options.class_names.empty();
   if (uses_model && options.class_names.empty()) reading.are_texts = false;  // it knows no texts
   if (options.purpose != Purpose::training) reading.origins = options.origins;
   const Dataset all = part_of_arrays(arrays, names.x, names.y, reading);

@@ -249,6 +249,21 @@ TEST_CASE("targets that are texts are classes with names, in the order of their 
   of_model.purpose = data::Purpose::evaluation;
   of_model.class_names = {"c", "b", "z", "a"};
   CHECK(labels(data::load(directory.path(), of_model).test) == std::vector<std::int32_t>{3, 0, 0});
+  write_file(directory.path() / "y_test.npy",
+             npy_bytes("<f8", "(3,)", std::vector<double>{7, 3, 7}));
+  write_file(directory.path() / "y_train.npy",
+             npy_bytes("<i8", "(4,)", std::vector<std::int64_t>{3, 7, 3, 3}));
+  CHECK_THROWS_WITH(data::load(directory.path(), of_model),
+                    ContainsSubstring("the targets are numbers, the classes of the model are names "
+                                      "(\"c\", ...)"));
+  of_model.class_names = {"3", "7"};
+  CHECK(labels(data::load(directory.path(), of_model).test) == std::vector<std::int32_t>{1, 0, 1});
+  of_model.class_names = {"3", "5"};
+  CHECK_THROWS_WITH(
+      data::load(directory.path(), of_model),
+      ContainsSubstring("target 1: class \"7\" is not among the 2 classes of the model"));
+  write("y_train.npy", "bcab");
+  write("y_test.npy", "acc");
 
   const auto refused = [&](const std::string& text, const data::LoadOptions& options = {}) {
     CHECK_THROWS_WITH(data::load(directory.path(), options), ContainsSubstring(text));
@@ -265,7 +280,7 @@ TEST_CASE("targets that are texts are classes with names, in the order of their 
   refused("the class \"\\xe9\" is no text in UTF-8");
   write("y_train.npy", "bcab");
   write("y_test.npy", "axc");
-  refused("target 1 is \"x\", which is not among the 3 classes");
+  refused("target 1: class \"x\" is not among the 3 classes of the training part");
   write_file(directory.path() / "y_test.npy",
              npy_bytes("<i8", "(3,)", std::vector<std::int64_t>{0, 1, 2}));
   refused("its targets are numbers, those of the training part or the model are texts");
