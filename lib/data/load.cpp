@@ -153,23 +153,23 @@ Splits load_cifar_python(const fs::path& directory, const LoadOptions& options) 
           {}};
 }
 
-/// Any version; nothing where the directory has none.
+/// Any version, which has no options; nothing where the directory has none.
 std::optional<Splits> load_any_cifar(const fs::path& directory, const LoadOptions& options) {
+  using Form =
+      std::pair<bool (*)(const fs::path&), Splits (*)(const fs::path&, const LoadOptions&)>;
+  constexpr Form forms[] = {{is_cifar, load_cifar},
+                            {is_cifar100, load_cifar100},
+                            {is_cifar100_python, load_cifar100_python},
+                            {is_cifar_python, load_cifar_python}};
   for (const char* folder : {".", "cifar-10-batches-bin", "cifar-100-binary", "cifar-10-batches-py",
                              "cifar-100-python"}) {
     const fs::path place = folder == std::string_view(".") ? directory : directory / folder;
     if (present(place)) require_readable(place);
-    Splits splits;
-    if (is_cifar(place))
-      splits = load_cifar(place, options);
-    else if (is_cifar100(place))
-      splits = load_cifar100(place, options);
-    else if (is_cifar100_python(place))
-      splits = load_cifar100_python(place, options);
-    else if (is_cifar_python(place))
-      splits = load_cifar_python(place, options);
-    else
-      continue;
+    const auto* const form = std::find_if(std::begin(forms), std::end(forms),
+                                          [&](const Form& each) { return each.first(place); });
+    if (form == std::end(forms)) continue;
+    refuse_others(options, {}, directory.string());
+    Splits splits = form->second(place, options);
     splits.class_names = cifar_class_names(place, splits.train.classes());
     return splits;
   }
@@ -421,10 +421,7 @@ Splits load_layout(const fs::path& directory, const LoadOptions& options) {
                  .test_share = has_npy || can_divide,
                  .stream = has_images},
                 name);
-  if (std::optional<Splits> found = load_any_cifar(directory, options)) {
-    refuse_others(options, {}, name);
-    return std::move(*found);
-  }
+  if (std::optional<Splits> found = load_any_cifar(directory, options)) return std::move(*found);
   if (has_npy) return read_npy_directory(directory, options);
   if (has_images && options.test_share) return load_unsplit_images(directory, options);
   if (has_images && options.purpose != Purpose::training)
@@ -541,6 +538,19 @@ std::vector<std::string_view> dataset_names() {
   return names;
 }
 
+namespace {
+
+/// A directory of a data set's name comes before the data set, as a run's directory does.
+Splits load_directory_or_explain(const std::string& name, const LoadOptions& options) try {
+  return load_directory(name, options);
+} catch (const Error& error) {
+  if (!contains(dataset_names(), name)) throw;
+  fail(error.kind(), "{} (the directory ./{} comes before the data set of this name; rename it)",
+       error.what(), name);
+}
+
+}  // namespace
+
 Splits load(const std::string& name_or_path, const LoadOptions& options) {
   const bool trains = options.purpose == Purpose::training;
   for (const Known& each : known) {
@@ -557,7 +567,7 @@ Splits load(const std::string& name_or_path, const LoadOptions& options) {
     if (options.scale_targets && trains) scale_targets(splits, name_or_path);
     return splits;
   }
-  Splits splits = present(name_or_path) ? load_directory(name_or_path, options)
+  Splits splits = present(name_or_path) ? load_directory_or_explain(name_or_path, options)
                                         : load_file(name_or_path, options);
   if (options.resize) resize(splits, *options.resize, trains);
   check_classes(splits.train, name_or_path);
