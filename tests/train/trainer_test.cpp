@@ -297,6 +297,27 @@ TEST_CASE("closing rounds are counted, skipped when unwanted, and run at any sta
   }
 }
 
+TEST_CASE(
+    "what robust averaging has to say of the topology is said once, not by closing rounds too") {
+  std::vector<std::string> warnings;
+  train::TrainerOptions options = trainer_options();
+  options.worker.robust = Robust::clip;
+  options.worker.log = [&](LogLevel level, std::string_view text) {
+    const std::lock_guard lock(log_mutex);
+    if (level == LogLevel::warning) warnings.emplace_back(text);
+  };
+  CHECK(train_four(options)[0].summary.closing_rounds > 0);
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], ContainsSubstring("robust averaging on torus"));
+}
+
+TEST_CASE("a validation share that leaves too few samples is refused with the option's name") {
+  train::TrainerOptions options = trainer_options();
+  options.validation = 0.99;
+  CHECK_THROWS_WITH(train_four(options), ContainsSubstring("(--validation) leaves 9 of 960") &&
+                                             ContainsSubstring("a round of 4 workers takes 64"));
+}
+
 TEST_CASE("a topology in parts is told at the start and in the summary") {
   const TopologyRule parts = parse_topology("edges = [[0, 1], [2, 3]]", "parts.toml");
   train::TrainerOptions options = trainer_options();

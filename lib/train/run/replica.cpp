@@ -174,11 +174,16 @@ void Replica::take_back_trained() {
   if (trained_.size_bytes() > 0) adopt(trained_);
 }
 
-/// Until the second Worker is there, the others may need this one's last publication.
+/// Until the second Worker is there, the others may need this one's last publication. What it has
+/// to say of the topology at its start, the first one has said.
 std::int64_t Replica::close(std::int64_t rounds, const std::function<bool()>& stop) {
-  const auto make = [this] {
+  const auto has_begun = std::make_shared<bool>(false);
+  const auto make = [this, has_begun] {
     WorkerOptions options = worker_options(plan_.options);
     options.observer.reset();  // its rounds are those of training
+    options.log = [log = options.log, has_begun](LogLevel level, std::string_view text) {
+      if (log && *has_begun) log(level, text);
+    };
     return closing_worker(plan_.group.founders(), plan_.schedule, plan_.overview.spectrum,
                           home_->tensors(), options_on(*home_, std::move(options)));
   };
@@ -195,6 +200,7 @@ std::int64_t Replica::close(std::int64_t rounds, const std::function<bool()>& st
   }
   worker_.reset();
   worker_.emplace(closing ? std::move(*closing) : make());
+  *has_begun = true;
   return close_training(*worker_, rounds, stop);
 }
 

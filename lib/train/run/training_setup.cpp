@@ -92,11 +92,16 @@ void check_arena(const TrainerOptions& options, Backend& backend) {
           backend.name());
 }
 
-RunData divide(const data::Splits& data, const TrainerOptions& options) {
+RunData divide(const data::Splits& data, const TrainerOptions& options, int workers) {
   if (options.validation == 0)
     return {data.train, data.train.slice(0, 0), data.test,        data.normalization,
             data.notes, data.features,          data.class_names, data.target};
   const data::HeldOut parts = data::hold_out(data.train, options.validation, options.seed);
+  const std::size_t of_round = options.batch_size * static_cast<std::size_t>(workers);
+  require(parts.rest.size() >= of_round || data.train.size() < of_round, ErrorKind::argument,
+          "Trainer: a validation share of {} (--validation) leaves {} of {} training samples, and "
+          "a round of {} workers takes {}; take a smaller share or a smaller batch",
+          options.validation, parts.rest.size(), data.train.size(), workers, of_round);
   return {parts.rest, parts.held_out, data.test,        data.normalization,
           data.notes, data.features,  data.class_names, data.target};
 }
@@ -304,7 +309,7 @@ RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
   Schedule schedule = lay_out(given, group.hosts(), may_move, overview);
   return {.group = group,
           .options = options,
-          .data = divide(data, options),
+          .data = divide(data, options, group.size()),
           .given = given,
           .schedule = std::move(schedule),
           .shares = first_shares(options, group.size()),
