@@ -37,13 +37,15 @@ void need(bool condition, const SourceLocation& location, fmt::format_string<Arg
        fmt::format(format, std::forward<Args>(args)...));
 }
 
+/// Types of layers whose input is a sequence.
+bool takes_steps(std::string_view type) {
+  return type == "conv1d" || type == "lstm" || type == "gru" || type == "position" ||
+         type == "attention";
+}
+
 /// What to do for a layer whose input is no sequence; else empty.
-std::string sequence_advice(const LayerSpec& layer, const Shape& input, bool is_first) {
-  const bool takes_steps =
-      std::holds_alternative<Conv1d>(layer) || std::holds_alternative<Lstm>(layer) ||
-      std::holds_alternative<Gru>(layer) || std::holds_alternative<Position>(layer) ||
-      std::holds_alternative<Attention>(layer);
-  if (!takes_steps) return {};
+std::string sequence_advice(std::string_view type, const Shape& input, bool is_first) {
+  if (!takes_steps(type)) return {};
   if (input.size() == 3) return "; no layer makes a sequence of images";
   return is_first && input.size() == 1
              ? fmt::format("; give samples steps, as input = [{}, 1]", input[0])
@@ -188,7 +190,8 @@ std::vector<LayerSpec> LayerReader::list(const toml::node& node, Shape shape,
     } catch (const Error& error) {
       location.layer += fmt::format(" ({})", describe(layers.back()));
       const bool is_first = prefix.empty() && layers.size() == 1;
-      need(false, location, "{}{}", error.what(), sequence_advice(layers.back(), shape, is_first));
+      need(false, location, "{}{}", error.what(),
+           sequence_advice(entry.as_table()->get("type")->as_string()->get(), shape, is_first));
     }
   }
   return layers;
@@ -231,10 +234,9 @@ std::string first_type(const toml::node& layers) {
 /// read as such images.
 void fit_sides(Shape& input, const std::string& type) {
   const bool takes_images = type == "conv2d" || type == "max_pool" || type == "average_pool";
-  const bool takes_steps = type == "conv1d" || type == "lstm" || type == "gru" ||
-                           type == "position" || type == "attention" || type == "layer_norm";
   if (takes_images && input.size() == 2) input.insert(input.begin(), 1);
-  if (takes_steps && input.size() == 3 && input[0] == 1) input.erase(input.begin());
+  if ((takes_steps(type) || type == "layer_norm") && input.size() == 3 && input[0] == 1)
+    input.erase(input.begin());
 }
 
 }  // namespace

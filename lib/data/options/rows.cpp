@@ -130,8 +130,10 @@ void add_rows(options::OptionTable& table, LoadOptions& load) {
 
 void add_limit(options::OptionTable& table, LoadOptions& load) {
   table
-      .add("samples", load.limit, options::number<std::size_t>(options::any()),
-           "train on the first so many samples only; 0: all. Of a stream: samples of an epoch")
+      .add(
+          "samples", load.limit, options::number<std::size_t>(options::any()),
+          "take the first so many samples of the training part, and of the test part; 0: all. Of a "
+          "stream: samples of an epoch")
       .agreed();
 }
 
