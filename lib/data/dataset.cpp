@@ -406,6 +406,10 @@ constexpr std::size_t streamed_to_measure = 1024;
 
 }  // namespace
 
+Normalization Normalization::of_tokens(bool are_bytes) const {
+  return {{0}, {are_bytes ? 1 / 255.0F : 1.0F}, {}, target_mean, target_stddev};
+}
+
 Normalization Dataset::measure() const {
   if (size_ == 0) return {};
   const std::size_t count = is_streamed() ? std::min(size_, streamed_to_measure) : size_;

@@ -59,11 +59,4 @@ void check_scale(const Normalization& normalization, std::int64_t outputs,
           printable(from), scaled, outputs);
 }
 
-Normalization as_tokens(Normalization normalization, const Dataset& tokens) {
-  normalization.mean = {0};
-  normalization.stddev = {tokens.is_bytes() ? 1 / 255.0F : 1.0F};
-  normalization.origins = {};
-  return normalization;
-}
-
 }  // namespace fast::data

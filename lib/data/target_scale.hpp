@@ -25,7 +25,4 @@ std::vector<float> scaled(const Normalization& normalization, std::span<const fl
 /// Throws Error(data), which begins with `from`, for another number of targets than outputs.
 void check_scale(const Normalization& normalization, std::int64_t outputs, const std::string& from);
 
-/// Tokens are numbers of words: they stay as they are. Targets keep their scale.
-Normalization as_tokens(Normalization normalization, const Dataset& tokens);
-
 }  // namespace fast::data

@@ -107,7 +107,7 @@ class BatchOfWhole {
 void AppliedModel::apply(const data::Dataset& samples, const Take& take) {
   data::Normalization normalization = note_.normalization;
   if (nn::tokens_of(network_->spec()) > 0)  // numbers of words stay as they are
-    normalization = data::as_tokens(std::move(normalization), samples);
+    normalization = normalization.of_tokens(samples.is_bytes());
   const std::size_t most = std::clamp(
       batch_values / std::max<std::size_t>(samples.sample_size(), 1), fewest_samples, most_samples);
   std::size_t damaged = 0;

@@ -24,7 +24,6 @@
 #include "core/toml.hpp"
 #include "core/whole_file.hpp"
 #include "data/options/rows.hpp"
-#include "data/target_scale.hpp"
 #include "fast_train/automatic_topology.hpp"
 #include "fast_train/capacity.hpp"
 #include "fast_train/clocks.hpp"
@@ -157,7 +156,7 @@ nn::ModelSpec fit(const Group& ranks, const Options& o, data::Splits& data) {
     fast_train::check_targets(data, spec.loss.kind, fast_train::shown_data(o));
     fast_train::check_capacity(o, spec, workers);
     if (nn::tokens_of(spec) > 0)
-      data.normalization = data::as_tokens(data.normalization, data.train);
+      data.normalization = data.normalization.of_tokens(data.train.is_bytes());
   });
   const std::string warning = fast_train::warning_of_targets(data.train, spec.loss.kind);
   if (!warning.empty() && ranks.rank() == 0) fast::say("warning: {}\n", warning);

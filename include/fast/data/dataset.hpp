@@ -47,6 +47,10 @@ struct Normalization {
   /// Training sees (target - mean) / stddev of each of a sample's float targets, and a model's
   /// outputs are of that scale. Empty: targets are as the data has them.
   std::vector<float> target_mean = {}, target_stddev = {};
+
+  /// Of tokens, which are numbers of words: bytes, or floats, stay as they are. Targets keep their
+  /// scale.
+  Normalization of_tokens(bool are_bytes) const;
 };
 
 /// What a model learns of the samples: class labels in [0, classes), or floats to be predicted.
