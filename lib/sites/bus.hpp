@@ -5,6 +5,7 @@
 #include <fast/core/observer.hpp>
 #include <fast/sites/site.hpp>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,7 +26,8 @@ class Bus {
   virtual void probe(const std::string& subject, const std::string& reply) = 0;
   /// `subject` may have the wildcard "*".
   virtual void listen(const std::string& subject, Handler handler) = 0;
-  /// Throws Error(resource) when the server will not take this program back.
+  /// Throws Error(resource) when the server will not take this program back, or takes messages of
+  /// too few bytes only.
   virtual void require_usable() const = 0;
   /// When it returns, handlers do not run any more.
   virtual void end() = 0;
@@ -39,10 +41,12 @@ struct BusOptions {
   std::string url;
   std::string url_option;  ///< what errors call the url
   std::string credentials_file{}, ca_file{};
+  /// Of a message that is sent. The server must take so many.
+  std::size_t most_bytes = 0;
 };
 
 /// To a NATS server. Throws Error(argument) for an address that names no run, and Error(resource)
-/// when the server cannot be reached.
+/// when the server cannot be reached, or takes messages of too few bytes only.
 std::unique_ptr<Bus> connect_bus(const BusOptions& options, const LogSink& log);
 /// Of a site.
 std::unique_ptr<Bus> connect_bus(const SiteOptions& options, const LogSink& log);

@@ -7,9 +7,11 @@
 #include <deque>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "core/message.hpp"
 #include "sites/bus.hpp"
+#include "sites/wire.hpp"
 #include "stream/nats/connection.hpp"
 
 namespace fast::sites {
@@ -17,13 +19,16 @@ namespace {
 
 class NatsBus final : public Bus {
  public:
-  NatsBus(const stream::Address& address, const std::string& name, LogSink log)
+  NatsBus(const stream::Address& address, const BusOptions& options, LogSink log)
       : run_(address.subject),
-        connection_(address, {.name = "fast site " + name,
+        most_bytes_(options.most_bytes),
+        connection_(address, {.name = "fast site " + options.name,
                               .patience = forever,
                               .log = std::move(log),
                               .ping_interval = ping_interval,
-                              .inbox_prefix = "_INBOX_" + name}) {}
+                              .inbox_prefix = "_INBOX_" + options.name}) {
+    require_room();
+  }
 
   ~NatsBus() override { end(); }
 
@@ -54,7 +59,10 @@ class NatsBus final : public Bus {
             connection_.shown(), printable(subject), printable(stream::text_of(status)));
   }
 
-  void require_usable() const override { connection_.require_alive(); }
+  void require_usable() const override {
+    connection_.require_alive();
+    require_room();
+  }
 
   const std::string& run() const override { return run_; }
 
@@ -95,7 +103,18 @@ class NatsBus final : public Bus {
     }
   };
 
+  /// The client library drops what is larger. After a connection was lost, the server may be
+  /// another one.
+  void require_room() const {
+    const std::int64_t most = natsConnection_GetMaxPayload(connection_.handle());
+    require(most <= 0 || std::cmp_greater_equal(most, most_bytes_), ErrorKind::resource,
+            "{}: the server takes messages of at most {} bytes, and sites send up to {}; set its "
+            "max_payload to {} or more",
+            connection_.shown(), most, most_bytes_, most_bytes_);
+  }
+
   std::string run_;
+  std::size_t most_bytes_;
   stream::Connection connection_;
   std::deque<Subscription> subscriptions_;
 };
@@ -113,12 +132,17 @@ std::unique_ptr<Bus> connect_bus(const BusOptions& options, const LogSink& log) 
           options.url_option, address.shown + "/" + printable(address.subject));
   for (const std::string& notice : address.notices)
     if (log) log(LogLevel::warning, notice);
-  return std::make_unique<NatsBus>(address, options.name, log);
+  return std::make_unique<NatsBus>(address, options, log);
 }
 
 std::unique_ptr<Bus> connect_bus(const SiteOptions& options, const LogSink& log) {
   return connect_bus(
-      BusOptions{options.name, options.url, "site-url", options.credentials_file, options.ca_file},
+      BusOptions{.name = options.name,
+                 .url = options.url,
+                 .url_option = "site-url",
+                 .credentials_file = options.credentials_file,
+                 .ca_file = options.ca_file,
+                 .most_bytes = most_message_bytes},
       log);
 }
 

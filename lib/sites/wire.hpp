@@ -15,6 +15,8 @@ namespace fast::sites {
 
 inline constexpr int wire_format = 2;
 inline constexpr std::size_t chunk_bytes = 64 * 1024;
+/// Of a message: a chunk and the line ahead of it.
+inline constexpr std::size_t most_message_bytes = chunk_bytes + 1024;
 /// Chunks that one request asks for, at most.
 inline constexpr std::size_t most_asked = 16;
 /// What a step counts, at most.

@@ -186,6 +186,23 @@ def pid_of_rank(site, rank):
     return None
 
 
+def small_payloads(folder, loose):
+    """A server that takes messages of 32 KiB only would lose weights without a word."""
+    (folder / "small.conf").write_text("max_payload: 32KB\n")
+    small = nats.Server(folder / "streams", streams=False, more=("--config", folder / "small.conf"))
+    site = Site(folder, "a", f"{small.url}/run", *loose, ranks=2)
+    code, said = site.wait(), site.text()
+    check(code != 0 and said.count("takes messages of at most 32768 bytes, and sites send up to 66560; set its max_payload") == 1,
+          f"a small max_payload is refused in one line, with status {code}")
+    usual = nats.Server(folder / "streams", streams=False)
+    site = Site(folder, "a", f"{usual.url},127.0.0.1:{small.port}/run", *loose, epochs=4000)
+    check(site.await_line("takes part"), "a site begins at the first of two servers")
+    usual.kill()
+    code, said = site.wait(), site.text()
+    check(code != 0 and said.count("set its max_payload") == 1, f"it ends with one line at the second, whose max_payload is small: {code}")
+    small.stop()
+
+
 def lost_gateway(folder, url, loose):
     """A rank of a site is killed, once the one that has the connection. The others go on for it."""
     other = Site(folder, "a", url, *loose, epochs=4000)
@@ -255,6 +272,7 @@ def main():
         check(first.wait() == 0, "the first one goes on when the second one is killed")
 
         lost_gateway(folder, url, loose)
+        small_payloads(folder, loose)
 
         # Mistakes.
         lasting = Site(folder, "a", url, *loose, epochs=400)
