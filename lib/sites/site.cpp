@@ -468,7 +468,7 @@ std::shared_ptr<const AlignedBuffer> Site::decode(const Received& message) {
   return nullptr;
 }
 
-/// Its weight stays with this site.
+/// Its weight stays with this site, or with all that are taken if the rule takes their mean.
 void Site::note_left_out(const SiteEdge& edge) {
   stats_.mean_drift_weight += edge.weight;
   ++stats_.left_out;
@@ -512,6 +512,11 @@ void Site::combine(const Begun& exchange) {
     sources.push_back({decoded->data(), weight});
     held.push_back(std::move(decoded));
     history_.note_read(*message, rounds_ - message->what.round);
+  }
+  if (takes_mean(options_.rule.traits())) {
+    const double more = static_cast<double>(exchange.edges.size() + 1) /
+                        static_cast<double>(sources.size() + 1);
+    for (Source& source : sources) source.weight *= more;
   }
   outer_->combine(model_, exchange.number, sources, exchange.sites);
 }

@@ -29,6 +29,12 @@ constexpr double weight_for_samples(double equal, double own, double other) {
   return equal * (other < own ? other / own : 1);
 }
 
+/// The rule's sites keep one φ by taking one mean: of those that an exchange has not left out, each
+/// counts more, so that all take the mean of the same sites.
+inline bool takes_mean(const algorithm::RuleTraits& rule) {
+  return rule.topology.mixing == algorithm::MixingRequirement::complete;
+}
+
 std::set<std::string> sources_of(const std::vector<SiteEdge>& edges);
 
 /// Throws Error(topology) if the topology does not fit the rule for any number of sites.
