@@ -82,11 +82,13 @@ std::uint64_t OuterStep::state_bytes() const { return description_.size() + tota
 void OuterStep::start(const ParameterLayout& model) {
   model.gather(weights_.data());
   mixer_->start(true);
+  is_under_way_ = false;
 }
 
 std::shared_ptr<const AlignedBuffer> OuterStep::publish(const ParameterLayout& model,
                                                         std::int64_t number) {
   model.gather(weights_.data());
+  is_under_way_ = true;
   own_ = std::make_shared<AlignedBuffer>(message_bytes());
   const algorithm::RoundInfo info{.round = number};
   mixer_->begin_publish({}, info);
@@ -107,12 +109,28 @@ void OuterStep::combine(const ParameterLayout& model, std::int64_t number,
   }
   mixer_->combine(near, {.round = number, .workers = sites}, nullptr);
   model.scatter(weights_.data());
+  is_under_way_ = false;
 }
 
+/// All rules begin with it: the first vector of their memory.
+std::byte* OuterStep::phi() const {
+  const auto views = mixer_->state();
+  const auto found = std::ranges::find(views, "mixer.state.0", &TensorView::name);
+  require(found != views.end(), ErrorKind::internal, "sites: the rule {} has no φ", rule_);
+  return static_cast<std::byte*>(found->data);
+}
+
+/// The steps since the latest exchange are in this site's message. A site that joins must not bring
+/// them into the mean once more.
 std::shared_ptr<const AlignedBuffer> OuterStep::state() const {
   auto state = std::make_shared<AlignedBuffer>(state_bytes());
   std::byte* const to = write(parts(), state->data());
   std::ranges::copy(std::as_bytes(std::span(description_)), to);
+  if (!is_under_way_) return state;
+  for_tensors(layout_, [&, phi = phi()]<class T>(const Segment& place, T) {
+    if (place.role == Role::parameter)
+      std::ranges::copy(elements<T>(place, phi), elements<T>(place, state->data()).begin());
+  });
   return state;
 }
 

@@ -49,7 +49,8 @@ class OuterStep {
 
   /// Writes the weights after the latest exchange, or those of adopt(), to the model.
   void put_back(const ParameterLayout& model) const { model.scatter(weights_.data()); }
-  /// The weights after the latest exchange, the rule's memory, and describe_weights().
+  /// The weights after the latest exchange, the rule's memory, and describe_weights(). While an
+  /// exchange is under way, the weights are the rule's φ, and buffers those of now.
   std::shared_ptr<const AlignedBuffer> state() const;
   /// Takes over what another site's state() has returned.
   void adopt(const ParameterLayout& model, const AlignedBuffer& state);
@@ -68,6 +69,7 @@ class OuterStep {
  private:
   std::vector<std::span<std::byte>> memory_parts() const;
   std::vector<std::span<std::byte>> parts() const;
+  std::byte* phi() const;
 
   std::string rule_;        ///< its name
   AlignedBuffer weights_;   ///< packed
@@ -75,6 +77,7 @@ class OuterStep {
   std::string description_;
   std::unique_ptr<combine::HostMixer> mixer_;
   std::shared_ptr<AlignedBuffer> own_;  ///< the message in force
+  bool is_under_way_ = false;           ///< from publish() to combine()
 };
 
 }  // namespace fast::sites

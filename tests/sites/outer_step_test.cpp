@@ -4,6 +4,7 @@
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/random.hpp>
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -60,6 +61,18 @@ TEST_CASE("an outer rule without its momentum goes on as if it began with its we
     other.exchange();
     CHECK(one.x == other.x);
   }
+}
+
+TEST_CASE("while an exchange is under way, a state is that after the exchange before") {
+  const algorithm::Rule rule = drawn_rule();
+  INFO(rule.traits().name);
+  Lone one(drawn(), rule), other(drawn(), rule);
+  for (int k = 0; k < 3; ++k) one.exchange();
+  const std::vector<double> after = one.x;
+  for (double& value : one.x) value += 1;
+  one.outer.publish(one.layout, one.number);
+  other.outer.adopt(other.layout, *one.outer.state());
+  CHECK(other.x == after);
 }
 
 TEST_CASE("an outer rule takes over a saved memory, and begins anew without one that fits") {
