@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -81,19 +82,20 @@ class Adoption {
       }
     }
     require(!history_.has_stalled(), ErrorKind::deadline,
-            "site {}: the sites that train do not answer within {:g} s; start it again later",
+            "site {}: the sites that train give no weights within {:g} s; start it again later",
             options_.name, options_.patience.count());
     return nullptr;
   }
 
   /// The site that is furthest: of those that train, or else, of all, the first by name. Those that
-  /// do not answer are left aside.
+  /// do not answer are left aside, those that are doubted come last.
   std::optional<Status> furthest() const {
     std::optional<Status> best;
     for (const Status& other : node_.living()) {
       if (!may_give(other)) continue;
-      const auto rank = [](const Status& status) {
-        return std::pair(status.begun, status.begun ? status.next : 0);
+      const auto rank = [&](const Status& status) {
+        const bool is_believed = !history_.is_doubted(status.site);
+        return std::tuple(status.begun, is_believed, status.begun ? status.next : 0);
       };
       if (!best || rank(other) > rank(*best)) best = other;
     }
@@ -105,11 +107,12 @@ class Adoption {
   /// and null until then. The furthest one is asked, until it gives nothing within the patience.
   std::shared_ptr<const Received> ask_beyond(std::int64_t number) {
     auto from = asks() ? node_.living(asked_) : std::nullopt;
-    auto state = from ? usable(node_.state(asked_)) : nullptr;
-    if (from && !state && node_.state_silent_s(asked_) > options_.patience.count())
-      history_.note_stalled(*from);
+    const auto came = from ? node_.state(asked_) : nullptr;
+    auto state = usable(came);
+    const bool is_silent = node_.state_silent_s(asked_) > options_.patience.count();
+    if (from && !state && (came || is_silent)) history_.note_gives_nothing(*from);
     if (!from || !may_give(*from) || from->next <= number) from = furthest();
-    const bool is_beyond = from && from->next > number;
+    const bool is_beyond = from && is_believed(*from) && from->next > number;
     if (is_beyond && asked_ == from->site) return state;
     ask_none();
     if (!is_beyond) return nullptr;
@@ -123,8 +126,15 @@ class Adoption {
   }
   bool asks() const { return !asked_.empty(); }
 
+  /// What it says of its progress counts.
+  bool is_believed(const Status& site) const {
+    return site.begun && may_give(site) && !history_.is_doubted(site.site);
+  }
+
  private:
   static constexpr Seconds longest_start{300};
+  /// Those that take over so many can still count for long.
+  static constexpr std::int64_t most_rounds = most_counted / 2;
 
   void require_same(const std::vector<Status>& others) const {
     for (const Status& other : others) {
@@ -135,7 +145,8 @@ class Adoption {
   }
 
   bool may_give(const Status& site) const {
-    return !site.leaving && site.about == about_ && !history_.is_stalled(site);
+    return !site.leaving && site.about == about_ && site.round <= most_rounds &&
+           !history_.is_stalled(site);
   }
 
   std::shared_ptr<const Received> state_of(const Status& from) {
@@ -150,14 +161,21 @@ class Adoption {
       received = node_.bytes_received();
       answers = node_.wait(is_over, Deadline(options_.patience));
     } while (!answers && node_.bytes_received() > received);
-    auto state = node_.state(from.site);
+    const auto came = node_.state(from.site);
     node_.forget_state(from.site);
-    if (!answers) history_.note_stalled(from);
-    return usable(std::move(state));
+    auto state = usable(came);
+    if (!state && (came || !answers)) history_.note_gives_nothing(from);
+    return state;
   }
 
-  std::shared_ptr<const Received> usable(std::shared_ptr<const Received> state) const {
-    if (state && !outer_.is_finite(state->bytes->data())) return nullptr;
+  /// Null: it is not what a site makes.
+  std::shared_ptr<const Received> usable(const std::shared_ptr<const Received>& state) {
+    if (!state) return nullptr;
+    const Publication& what = state->what;
+    const bool is_counted = what.round <= most_rounds && what.round % options_.every == 0 &&
+                            what.round / options_.every == what.number;
+    if (!is_counted || !outer_.is_finite_state(*state->bytes)) return nullptr;
+    history_.note_gives(state->site);
     return state;
   }
 

@@ -136,14 +136,13 @@ std::unique_ptr<Bus> connect_bus(const BusOptions& options, const LogSink& log) 
 }
 
 std::unique_ptr<Bus> connect_bus(const SiteOptions& options, const LogSink& log) {
-  return connect_bus(
-      BusOptions{.name = options.name,
-                 .url = options.url,
-                 .url_option = "site-url",
-                 .credentials_file = options.credentials_file,
-                 .ca_file = options.ca_file,
-                 .most_bytes = most_message_bytes},
-      log);
+  return connect_bus(BusOptions{.name = options.name,
+                                .url = options.url,
+                                .url_option = "site-url",
+                                .credentials_file = options.credentials_file,
+                                .ca_file = options.ca_file,
+                                .most_bytes = most_message_bytes},
+                     log);
 }
 
 }  // namespace fast::sites

@@ -246,7 +246,7 @@ void Node::hear_request(std::string_view text) {
 
 void Node::hear_status(std::string_view on, std::string_view text) {
   const auto status = decode_status(text);
-  if (!status || status->run != own_.run) return;
+  if (!status || status->run != own_.run || !is_plausible(*status)) return;
   // The server lets a site publish under its own name only.
   if (on != subject("beat", status->site) && on != subject("new", status->site)) return;
   Outgoing out;
@@ -261,6 +261,13 @@ void Node::hear_status(std::string_view on, std::string_view text) {
     changed_.notify_all();
   }
   send(out);
+}
+
+/// A site that goes on for a lost rank counts the latest exchange as not made.
+bool Node::is_plausible(const Status& status) const {
+  if (options_.every == 0 || status.about != own_.about) return true;
+  const std::int64_t made = status.round / options_.every;
+  return status.first <= status.next && (status.next == made || status.next + 1 == made);
 }
 
 bool Node::tick() {

@@ -34,6 +34,8 @@ struct Received {
 struct NodeOptions {
   std::string site, about;
   Seconds silence{2};
+  /// Rounds from one exchange to the next: what sites of the same model say must fit. 0: any fit.
+  std::int64_t every = 0;
   /// Bytes of a whole message, of a difference, of a state: others are not read.
   std::uint64_t message_bytes = 0, difference_bytes = 0, state_bytes = 0;
   /// Each message of a neighbor is read; else only its newest one.
@@ -139,6 +141,7 @@ class Node {
   Status own_status() const;
   bool reads() const { return appeared_ || options_.looks_on; }
   bool fits_state(std::uint64_t bytes) const;
+  bool is_plausible(const Status& status) const;
   void tell(Outgoing& out, std::string_view verb) const;
   std::optional<Publication> wanted(const Mailbox& mailbox, const Status& from) const;
   bool has(const Mailbox& mailbox, const Publication& what) const;

@@ -134,6 +134,16 @@ std::shared_ptr<const AlignedBuffer> OuterStep::state() const {
   return state;
 }
 
+/// Vectors of the memory have the layout of the weights.
+bool OuterStep::is_finite_state(const AlignedBuffer& state) const {
+  const std::byte* at = state.data();
+  for (const auto& part : parts()) {
+    if (part.size() == weights_.size_bytes() && !is_finite(at)) return false;
+    at += part.size();
+  }
+  return true;
+}
+
 void OuterStep::adopt(const ParameterLayout& model, const AlignedBuffer& state) {
   require(state.size_bytes() == state_bytes(), ErrorKind::internal,
           "sites: a state of {} bytes, not of {}", state.size_bytes(), state_bytes());

@@ -65,6 +65,8 @@ class OuterStep {
 
   /// Of a message, or of the weights at the beginning of a state.
   bool is_finite(const std::byte* message) const { return combine::is_finite(layout_, message); }
+  /// Of all that adopt() takes.
+  bool is_finite_state(const AlignedBuffer& state) const;
 
  private:
   std::vector<std::span<std::byte>> memory_parts() const;

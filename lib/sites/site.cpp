@@ -108,6 +108,7 @@ void Site::connect() {
                                  NodeOptions{.site = options_.name,
                                              .about = about_,
                                              .silence = options_.silence,
+                                             .every = options_.every,
                                              .message_bytes = coder_->whole_bytes(),
                                              .difference_bytes = coder_->difference_bytes(),
                                              .state_bytes = outer_->state_bytes(),
@@ -299,6 +300,7 @@ void Site::end_exchange() {
   combine(now);
   next_ = now.number + 1;
   ++stats_.exchanges;
+  history_.note_exchange();
   if (lags_) catch_up();
 }
 
@@ -308,11 +310,9 @@ void Site::end_exchange() {
 bool Site::lags(const std::set<std::string>& sources, std::int64_t number) const {
   if (!is_exact()) return false;
   return std::ranges::any_of(node_->living(), [&](const Status& site) {
-    const bool counts = site.begun && !site.leaving && site.about == about_ &&
-                        !history_.is_stalled(site);  // it has not given its weights
     const std::int64_t most =
         sources.contains(site.site) ? most_ahead() : most_ahead() + std::ssize(seen_);
-    return counts && site.next > number + most;
+    return adoption_->is_believed(site) && site.next > number + most;
   });
 }
 
@@ -381,7 +381,7 @@ bool Site::note_site(const std::string& site) {
 void Site::note_return(const Status& site) {
   constexpr std::int64_t until_it_is_back = 2;
   outer_->forget_momentum();
-  lags_ = lags_ || (site.next > next_ + most_ahead() && !history_.is_stalled(site));
+  lags_ = lags_ || (site.next > next_ + most_ahead() && adoption_->is_believed(site));
   if (is_behind(site, next_)) history_.ignore_below(site.site, site.next + until_it_is_back);
 }
 
@@ -514,8 +514,8 @@ void Site::combine(const Begun& exchange) {
     history_.note_read(*message, rounds_ - message->what.round);
   }
   if (takes_mean(options_.rule.traits())) {
-    const double more = static_cast<double>(exchange.edges.size() + 1) /
-                        static_cast<double>(sources.size() + 1);
+    const double more =
+        static_cast<double>(exchange.edges.size() + 1) / static_cast<double>(sources.size() + 1);
     for (Source& source : sources) source.weight *= more;
   }
   outer_->combine(model_, exchange.number, sources, exchange.sites);

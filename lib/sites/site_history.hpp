@@ -37,6 +37,25 @@ class SiteHistory {
     return found != entries_.end() && found->second.stalled == Stalled{site.incarnation, site.next};
   }
 
+  /// It says that it is ahead, and gives no weights that can be taken. It is not believed for the
+  /// next 2 exchanges of this site, then 4, 8 and so on, until it gives them.
+  void note_gives_nothing(const Status& site) {
+    note_stalled(site);
+    Entry& entry = entries_[site.site];
+    entry.failures = std::min(entry.failures + 1, most_failures);
+    entry.doubted_until = exchanges_ + (std::int64_t{1} << entry.failures);
+  }
+  void note_gives(const std::string& site) {
+    entries_[site].failures = 0;
+    entries_[site].doubted_until = 0;
+  }
+  bool is_doubted(const std::string& site) const {
+    const auto found = entries_.find(site);
+    return found != entries_.end() && exchanges_ < found->second.doubted_until;
+  }
+  /// This site has made one.
+  void note_exchange() { ++exchanges_; }
+
   bool has_stalled() const {
     return std::ranges::any_of(entries_,
                                [](const auto& one) { return one.second.stalled.has_value(); });
@@ -104,16 +123,20 @@ class SiteHistory {
     std::int64_t next;
     bool operator==(const Stalled&) const = default;
   };
+  static constexpr int most_failures = 20;
+
   struct Entry {
     std::uint64_t incarnation = 0;
     std::int64_t reads = 0, exchange = -1, age = 0;  ///< as those of OtherSite
     std::int64_t ignored_below = 0;
     bool is_far = false;
+    int failures = 0;                ///< to give weights
+    std::int64_t doubted_until = 0;  ///< an exchange of this site
     Taken taken{};
     std::optional<Stalled> stalled{};
   };
   std::map<std::string, Entry> entries_;
-  std::int64_t reads_ = 0;
+  std::int64_t reads_ = 0, exchanges_ = 0;
   std::map<std::int64_t, std::int64_t> ages_;  ///< how often, by age
 };
 

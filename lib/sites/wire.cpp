@@ -14,9 +14,6 @@ using Json = nlohmann::json;
 
 constexpr std::string_view content_names[] = {"message", "state"};
 
-/// Of counts in messages: sums of them do not overflow.
-constexpr std::int64_t most_counted = std::int64_t{1} << 53;
-
 void require_value(bool holds) {
   if (!holds) throw std::out_of_range("a value of a message");
 }

@@ -19,6 +19,8 @@ inline constexpr std::size_t chunk_bytes = 64 * 1024;
 inline constexpr std::size_t most_message_bytes = chunk_bytes + 1024;
 /// Chunks that one request asks for, at most.
 inline constexpr std::size_t most_asked = 16;
+/// Rounds and exchanges that are counted, at most: sums of them do not overflow.
+inline constexpr std::int64_t most_counted = std::int64_t{1} << 53;
 /// What a step counts, at most.
 inline constexpr double most_samples = 1e12;
 

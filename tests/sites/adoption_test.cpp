@@ -59,10 +59,12 @@ struct Asking {
     status.about = about;
     status.begun = true;
     status.first = status.next = next;
+    status.round = next * options.every;
     if (has_state) {
       sites::Publication what;
       what.content = Content::state;
       what.number = next;
+      what.round = status.round;
       what.bytes = state->size_bytes();
       what.sha256 = sites::sha256_of({state->data(), state->size_bytes()});
       status.newest = {what};
@@ -138,6 +140,8 @@ TEST_CASE("a site that gives nothing of its weights is asked no more until it go
   CHECK_FALSE(site.adoption.ask_beyond(50));
   Asking::await([&] { return site.asked_c > 0; });
   site.say("b", 101);
+  CHECK(site.adoption.furthest()->site == "c");  // b is not believed for two exchanges
+  for (int k = 0; k < 2; ++k) site.history.note_exchange();
   CHECK(site.adoption.furthest()->site == "b");
 }
 

@@ -195,7 +195,7 @@ def small_payloads(folder, loose):
     check(code != 0 and said.count("takes messages of at most 32768 bytes, and sites send up to 66560; set its max_payload") == 1,
           f"a small max_payload is refused in one line, with status {code}")
     usual = nats.Server(folder / "streams", streams=False)
-    site = Site(folder, "a", f"{usual.url},127.0.0.1:{small.port}/run", *loose, epochs=4000)
+    site = Site(folder, "a", f"{usual.url},{small.url}/run", *loose, epochs=4000)
     check(site.await_line("takes part"), "a site begins at the first of two servers")
     usual.kill()
     code, said = site.wait(), site.text()

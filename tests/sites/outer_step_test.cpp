@@ -5,6 +5,7 @@
 #include <fast/core/random.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -69,10 +70,18 @@ TEST_CASE("while an exchange is under way, a state is that after the exchange be
   Lone one(drawn(), rule), other(drawn(), rule);
   for (int k = 0; k < 3; ++k) one.exchange();
   const std::vector<double> after = one.x;
+  const auto before = one.outer.state();
   for (double& value : one.x) value += 1;
   one.outer.publish(one.layout, one.number);
   other.outer.adopt(other.layout, *one.outer.state());
   CHECK(other.x == after);
+  CHECK(other.outer.is_finite_state(*before));
+  for (const std::size_t at : {std::size_t{0}, before->size_bytes() / 2}) {  // weights, memory
+    AlignedBuffer damaged(before->size_bytes());
+    std::ranges::copy(before->as<std::byte>(), damaged.data());
+    std::ranges::fill(damaged.as<double>().subspan(at / sizeof(double), 1), NAN);
+    CHECK_FALSE(other.outer.is_finite_state(damaged));
+  }
 }
 
 TEST_CASE("an outer rule takes over a saved memory, and begins anew without one that fits") {

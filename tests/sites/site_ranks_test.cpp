@@ -20,11 +20,11 @@ using namespace fast::testing;
 namespace {
 
 /// A model of a rank: floats, doubles and a buffer.
-struct Model {
+struct RankModel {
   std::vector<float> a;
   std::vector<double> b;
   std::vector<float> buffer;
-  explicit Model(double value) : a(1000, static_cast<float>(value)), b(70, value), buffer(3) {
+  explicit RankModel(double value) : a(1000, static_cast<float>(value)), b(70, value), buffer(3) {
     for (float& each : buffer) each = static_cast<float>(10 * value);
   }
   ParameterLayout layout() {
@@ -82,7 +82,7 @@ class Host {
 
  private:
   static ParameterLayout model() {
-    static Model any(0);
+    static RankModel any(0);
     return any.layout();
   }
   Region region(std::size_t bytes) {
@@ -130,7 +130,7 @@ TEST_CASE("all ranks add the change of the mean, and take the buffers") {
   Host host(count);
   const double mean = (count - 1) / 2.0;
   host.run([&](int rank) {
-    Model model(rank);
+    RankModel model(rank);
     SharedRanks ranks = host.of(rank);
     ranks.rebind(model.layout());
     double buffer = 10 * mean;
@@ -156,7 +156,7 @@ TEST_CASE("an error of the leading rank is that of all") {
   Host host(3);
   std::atomic<int> ended = 0;
   host.run([&](int rank) {
-    Model model(rank);
+    RankModel model(rank);
     SharedRanks ranks = host.of(rank);
     ranks.rebind(model.layout());
     try {
@@ -178,7 +178,7 @@ TEST_CASE("a rank that has failed ends the meeting of the others") {
   std::atomic<int> ended = 0;
   host.run([&](int rank) {
     if (rank == 1) return host.fail(1);
-    Model model(rank);
+    RankModel model(rank);
     SharedRanks ranks = host.of(rank);
     ranks.rebind(model.layout());
     try {
@@ -199,7 +199,7 @@ TEST_CASE("ranks that are lost before a meeting, in it or after it leave it to t
   std::latch released(1), ended(when == When::come ? 1 : 0);
   std::vector<int> led(count, -1);
   host.run([&](int rank) {
-    Model model(rank);
+    RankModel model(rank);
     SharedRanks ranks = host.of(rank);
     ranks.rebind(model.layout());
     ranks.open_handover(sizeof(int));

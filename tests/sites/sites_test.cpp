@@ -766,6 +766,7 @@ TEST_CASE(
     status.about = heard->about;
     status.begun = true;
     status.first = status.next = 1'000'000;
+    status.round = status.next * steps_between;
     silent = std::jthread([&, status](const std::stop_token& stop) {
       while (!stop.stop_requested()) {
         foreign.send("run.beat.m", sites::encode(status));
