@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from fast_decentralized import _core
+from test_sites import server  # noqa: F401
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = {"lightning": "lightning", "accelerate": "accelerate", "trainer": "transformers"}
@@ -96,6 +97,18 @@ def test_weights_end_as_the_mean_on_the_device_of_the_framework(started, framewo
     assert len(found) == ranks, done.stdout + done.stderr
     mean_gradient = (ranks + 1) / 2
     assert [float(value) for value in found] == [pytest.approx(-6 * 0.1 * mean_gradient, rel=1e-6)] * ranks
+
+
+@pytest.mark.parametrize("framework", PACKAGES)
+def test_frameworks_train_at_two_sites(server, framework):  # noqa: F811
+    """After an exchange with the last step, all have the mean of the sites, whose ranks average in each step."""
+    require("torch", PACKAGES[framework])
+    program = [sys.executable, ROOT / "tests/python/programs/gpu_frameworks.py", framework, "cpu"]
+    sites = [subprocess.Popen(["mpiexec", "-n", count, *program, name, f"{server.url}/{framework}"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True) for name, count in (("a", "2"), ("b", "1"))]
+    texts = [site.communicate(timeout=400)[0] for site in sites]
+    found = [float(value) for value in re.findall(r"^cpu \[(-[0-9.]+)\]$", "\n".join(texts), re.MULTILINE)]
+    assert found == [pytest.approx(-6 * 0.1 * (1.5 + 11) / 2, rel=1e-6)] * 3, texts
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])

@@ -1,6 +1,6 @@
-"""Six steps of a line in a framework.   mpiexec -n N python3 gpu_frameworks.py lightning|accelerate|trainer cpu|gpu
+"""Six steps of a line in a framework.   mpiexec -n N python3 gpu_frameworks.py lightning|accelerate|trainer cpu|gpu [SITE URL]
 
-The gradient of worker r is r + 1, at any weights. Each worker prints where its weights are, and their values in the end.
+The gradient of worker r is r + 1, at any weights; 10 more at site b, which exchanges with site a after every two steps. Each worker prints where its weights are, and their values in the end.
 """
 import os
 import sys
@@ -9,8 +9,10 @@ import tempfile
 import fast_decentralized as fast
 import torch
 
-framework, device = sys.argv[1:]
+framework, device, *place = sys.argv[1:]
 STEPS, RATE = 6, 0.1
+GRADIENT = fast.rank() + 1 + (10 if place[:1] == ["b"] else 0)
+OPTIONS = {"deadline": 60} | ({"site": fast.Site(*place, every=2, topology="complete", expect=2)} if place else {})
 if torch.cuda.device_count() == 1:
     os.environ["LOCAL_RANK"] = "0"  # all workers share the GPU
 
@@ -36,7 +38,7 @@ def lightning():
 
         def training_step(self, batch, _):
             self.place = self.layer.weight.device  # after fit() Lightning moves the module to the host
-            return (fast.rank() + 1) * self.layer(batch[0]).mean()
+            return GRADIENT * self.layer(batch[0]).mean()
 
         def validation_step(self, batch, _):
             self.log("rank", torch.tensor(float(fast.rank()), device=self.device), sync_dist=True)
@@ -49,7 +51,7 @@ def lightning():
 
     data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(STEPS * fast.size(), 3)))
     with tempfile.TemporaryDirectory() as folder:
-        trainer = lightning.Trainer(accelerator=device, devices=1, strategy=FastStrategy("complete", deadline=60),
+        trainer = lightning.Trainer(accelerator=device, devices=1, strategy=FastStrategy("complete", **OPTIONS),
                                     max_epochs=1, enable_progress_bar=False, logger=False, default_root_dir=folder)
         module = Line()
         trainer.fit(module, data, data)
@@ -61,13 +63,13 @@ def accelerate():
     from accelerate import InitProcessGroupKwargs
     from fast_decentralized.accelerate import FastAccelerator
 
-    accelerator = FastAccelerator(cpu=device == "cpu", topology="complete", worker_options={"deadline": 60},
-                                  kwargs_handlers=[InitProcessGroupKwargs(backend="gloo")])
+    accelerator = FastAccelerator(cpu=device == "cpu", topology="complete", worker_options=OPTIONS,
+                                  kwargs_handlers=[InitProcessGroupKwargs(backend="gloo")] if fast.size() > 1 else None)
     layer = line()
     layer, optimizer = accelerator.prepare(layer, torch.optim.SGD(layer.parameters(), RATE))
     for _ in range(STEPS):
         optimizer.zero_grad()
-        accelerator.backward((fast.rank() + 1) * layer(torch.ones(1, 3, device=accelerator.device)).mean())
+        accelerator.backward(GRADIENT * layer(torch.ones(1, 3, device=accelerator.device)).mean())
         optimizer.step()
     accelerator.end_training()
     tell(layer.weight)
@@ -83,14 +85,14 @@ def trainer():
             self.layer = line()
 
         def forward(self, x):
-            return {"loss": (fast.rank() + 1) * self.layer(x).mean()}
+            return {"loss": GRADIENT * self.layer(x).mean()}
 
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(folder, use_cpu=device == "cpu", ddp_backend="gloo", report_to="none",
                                       disable_tqdm=True, save_strategy="no", logging_strategy="no", max_steps=STEPS,
                                       learning_rate=RATE, lr_scheduler_type="constant", optim="sgd", max_grad_norm=0)
         one = Trainer(Line(), arguments, train_dataset=[{"x": torch.ones(3)}] * 1000)
-        one.add_callback(FastCallback(one, "complete", deadline=60))
+        one.add_callback(FastCallback(one, "complete", **OPTIONS))
         one.train()
         tell(one.model.layer.weight)
 
