@@ -37,7 +37,7 @@ Worker closing_worker(const Group& group, const TopologyRule& rule, const Spectr
   }
   options.codec = {};
   options.staleness = 0;
-  options.mix_every = 1;
+  options.mix_every = options.mix_times = 1;
   options.initial = Initial::as_is;
   options.on_round = nullptr;
   options.site = nullptr;  // other sites take no part

@@ -44,8 +44,16 @@ struct WorkerConfig {
   bool remembers_weights() const {
     return traits.memory.remembers_neighbors && traits.topology.needs_static;
   }
-  /// Steps from one combination to the next.
+  /// Steps from one that combines to the next, which makes mix_times combinations.
   std::int64_t steps() const { return rounds_per_combination(options); }
+  /// Those of so many rounds.
+  std::int64_t combinations_of(std::int64_t rounds) const {
+    return rounds / steps() * options.mix_times;
+  }
+  /// Of so many combinations, those of a round that is under way left out.
+  std::int64_t rounds_of(std::int64_t combinations) const {
+    return combinations / options.mix_times * steps();
+  }
   /// The worker combines at the end of that round.
   bool combines_in(std::int64_t round) const { return (round + 1) % steps() == 0; }
   /// The worker publishes for the next combination at the end of that round, some steps before.

@@ -84,6 +84,8 @@ struct Worker::Impl {
   void count_republished();
   void rejoin();
   void combine(const algorithm::RoundInfo& info);
+  /// All combinations of a round.
+  void combine_in(algorithm::RoundInfo info);
 
   std::optional<Clock::time_point> step_began;  ///< none: end_round() is called alone
 };

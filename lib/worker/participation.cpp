@@ -159,7 +159,8 @@ void Growth::prepare(std::int64_t rounds) {
   const auto number = static_cast<int>(coming->number);
   if (number <= prepared_) return;
   const std::int64_t steps = worker_.setting.steps();
-  const std::int64_t first = (coming->round + steps - 1) / steps + worker_.progress.republished;
+  const std::int64_t first =
+      worker_.setting.combinations_of(coming->round + steps - 1) + worker_.progress.republished;
   change(number, std::max(first, worker_.progress.combinations));
 }
 

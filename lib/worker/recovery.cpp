@@ -59,17 +59,22 @@ void Recovery::rejoin(Publisher& publisher, std::int64_t furthest, const ComeTo&
           "Worker: worker {} was left behind in round {} and finds no neighbor whose weights it "
           "could adopt; resume from a checkpoint",
           worker_.rank(), progress.combinations);
+  // The others may be between two combinations of a round, the rest of which this worker makes.
+  const std::int64_t times = worker_.options().mix_times;
+  const std::int64_t from = progress.combinations - progress.republished, to = from + behind;
+  const std::int64_t rounds = (to / times - from / times) * worker_.setting.steps();
   progress.combinations += behind;
-  come_to(progress.stats.rounds + behind * worker_.setting.steps() - 1);
+  const std::int64_t made = progress.stats.rounds + rounds - (to % times == 0 ? 1 : 0);
+  come_to(made);
   publisher.restart(progress.combinations);
   worker_.exchange.complete(progress.combinations);
   --progress.combinations;
-  progress.stats.rounds += behind * worker_.setting.steps() - 1;
+  progress.stats.rounds = made;
   ++progress.stats.rejoined;
   worker_.report_own_event(PeerEvent::Kind::rejoined);
   worker_.warn(
       fmt::format("worker {}: was {} rounds behind its neighbors and has taken over their average",
-                  worker_.rank(), behind * worker_.setting.steps()));
+                  worker_.rank(), rounds));
 }
 
 /// Of every round, of schedules with a short period.
@@ -127,7 +132,7 @@ void Recovery::adopt_round(const membership::SeatOffer& offer) {
 /// Where this worker has come to, it is a new one.
 void Recovery::count_from_here() {
   Progress& progress = worker_.progress;
-  progress.stats.rounds = (progress.combinations - progress.republished) * worker_.setting.steps();
+  progress.stats.rounds = worker_.setting.rounds_of(progress.combinations - progress.republished);
   progress.stats.joined_at = progress.stats.rounds;
 }
 
@@ -157,7 +162,8 @@ void Recovery::join(Publisher& publisher, const membership::SeatOffer& offer, st
   adopt_round(offer);
   Progress& progress = worker_.progress;
   const std::int64_t steps = worker_.setting.steps();
-  const std::int64_t first = (round + steps - 1) / steps + progress.republished;
+  const std::int64_t first =
+      worker_.setting.combinations_of(round + steps - 1) + progress.republished;
   const bool keeps_pace = round >= 0 && worker_.setting.exact();
   progress.combinations = keeps_pace ? first : std::max(progress.combinations, first);
   count_from_here();

@@ -32,10 +32,10 @@ void check_for_rotation(const WorkerOptions& options) {
           "rotating arena: the worker is a site, whose exchanges change the model's own memory; "
           "end rounds without an update");
   const bool averages = traits.plain_average && traits.timing.average_every == 0;
-  require(averages && options.mix_every == 1, ErrorKind::argument,
-          "rotating arena: algorithm {}, mixing every {} steps; take awc or pairwise, mixing every "
-          "step",
-          traits.name, options.mix_every);
+  require(averages && options.mix_every == 1 && options.mix_times == 1, ErrorKind::argument,
+          "rotating arena: algorithm {}, mixing {} times every {} steps; take awc or pairwise, "
+          "mixing once every step",
+          traits.name, options.mix_times, options.mix_every);
   require(options.not_finite != NotFinite::heal, ErrorKind::argument,
           "rotating arena: NotFinite::heal would leave out a step that has been published already; "
           "take NotFinite::abort or a fixed arena");

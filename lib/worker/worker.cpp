@@ -186,7 +186,7 @@ void Worker::Impl::join_sites() {
     worker::rethrow_as_failed(participation.abandon());
   }
   progress.stats.rounds = progress.stats.joined_at = rounds;
-  progress.combinations = rounds / setting.steps();
+  progress.combinations = setting.combinations_of(rounds);
   mixer->start(true);
   publish_anew();
 }
@@ -253,16 +253,13 @@ void Worker::Impl::end_round(const StepOptions& options) {
   progress.settles = accelerator && !options.queue && setting.exact();
   if (setting.options.not_finite == NotFinite::heal && !rotates) recovery.heal();
   if (setting.options.site) exchange_with_sites();
-  const algorithm::RoundInfo info{.round = progress.combinations,
-                                  .asynchronous = !setting.exact(),
-                                  .workers = setting.group.size(),
-                                  .learning_rate = options.learning_rate,
-                                  .largest_rate = options.largest_rate};
+  algorithm::RoundInfo info{.round = progress.combinations,
+                            .asynchronous = !setting.exact(),
+                            .workers = setting.group.size(),
+                            .learning_rate = options.learning_rate,
+                            .largest_rate = options.largest_rate};
   if (setting.publishes_early_in(progress.stats.rounds)) round.publish_early(info);
-  if (setting.combines_in(progress.stats.rounds)) {
-    combine(info);
-    ++progress.combinations;
-  }
+  if (setting.combines_in(progress.stats.rounds)) combine_in(info);
   hand_back(options);
   ++progress.stats.rounds;
   note_round();
@@ -307,6 +304,15 @@ void Worker::Impl::rejoin() {
 }
 
 void Worker::Impl::republish() {
+/// A worker that has come back, or is new, makes what is left of the round that the others are in.
+void Worker::Impl::combine_in(algorithm::RoundInfo info) {
+  do {
+    info.round = progress.combinations;
+    combine(info);
+    ++progress.combinations;
+  } while ((progress.combinations - progress.republished) % setting.options.mix_times != 0);
+}
+
   require_in_training("republish");
   if (setting.options.site && progress.stats.rounds == progress.stats.joined_at) take_part_anew();
   publish_anew();
@@ -336,7 +342,7 @@ void Worker::Impl::publish_anew() {
 
 /// Between rounds. Spares and growth tell rounds by combinations.
 void Worker::Impl::count_republished() {
-  progress.republished = progress.combinations - progress.stats.rounds / setting.steps();
+  progress.republished = progress.combinations - setting.combinations_of(progress.stats.rounds);
   if (setting.members) setting.members->map().records().set_republished(progress.republished);
 }
 

@@ -59,6 +59,12 @@ void add_exchange_rows(OptionTable& table, WorkerOptions& worker) {
            "steps between two rounds in which weights are combined")
       .agreed();
   table
+      .add(
+          "mix_times", worker.mix_times, number<std::int64_t>(one_or_more()),
+          "averages in such a round (multi-step gossip), for rules that keep nothing between them: "
+          "awc, atc, local, pairwise")
+      .agreed();
+  table
       .add("remote_path", worker.remote_path,
            choice<RemotePathChoice>({{"measured", RemotePathChoice::measured},
                                      {"two_sided", RemotePathChoice::two_sided},

@@ -100,7 +100,7 @@ bool WorkerState::is_of_these_weights(const std::vector<TensorView>& saved) {
 /// With more steps from one combination to the next, as the saved worker may have had, rounds make
 /// fewer combinations. Periods of rules, and workers that join, count at least those of the rounds.
 std::int64_t WorkerState::saved_combinations() const {
-  return std::max(counters_[1], counters_[0] / worker_.setting.steps());
+  return std::max(counters_[1], worker_.setting.combinations_of(counters_[0]));
 }
 
 void WorkerState::restore(const std::vector<TensorView>& saved, Publisher& publisher) {

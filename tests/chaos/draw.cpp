@@ -178,7 +178,8 @@ void draw_features(Plan& plan, Rng rng) {
   plan.learns_suspicion = !plan.lenet && rng.below(4) == 0;
   if (!plan.is_training()) return;
   for (const Feature& feature : features()) {
-    if (rng.below(4) != 0) continue;
+    const std::uint64_t often = feature.only_with.empty() ? 1 : 3;  // of 4; some fit seldom
+    if (rng.below(4) >= often) continue;
     Plan more = plan;
     more.with.push_back(feature.name);
     if (why_no_features(more).empty()) plan = more;

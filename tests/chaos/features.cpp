@@ -21,6 +21,7 @@ const std::vector<Feature>& features() {
       {"clip", {"--clip-norm", "1"}, {}},
       {"ema", {"--ema", "0.9"}, {"rotating", "validation"}},
       {"mix", {"--mix-every", "2"}, {"none", "allreduce", "rotating"}},
+      {"mix_times", {"--mix-times", "3"}, {"rotating"}, {"awc", "atc", "local", "pairwise"}},
       {"take_over", {"--take-over", "--shards", "dirichlet:0.5"}, {"allreduce", "balance"}},
       {"validation", {"--validation", "0.2"}, {"ema"}},
   };
@@ -46,6 +47,8 @@ std::string why_no_features(const Plan& plan) {
       const bool in_use = other == "rotating" ? plan.rotating : other == plan.rule;
       if (in_use || has(plan.with, other)) return fmt::format("{} is not for {}", name, other);
     }
+    if (!found->only_with.empty() && (!has(found->only_with, plan.rule) || plan.staleness != 0))
+      return fmt::format("{} is not for {} at staleness {}", name, plan.rule, plan.staleness);
   }
   return "";
 }

@@ -12,7 +12,8 @@ namespace chaos {
 struct Feature {
   std::string name;  ///< as in a schedule's "with"
   std::vector<std::string> options;
-  std::vector<std::string> not_with;  ///< rules, arenas, and other features
+  std::vector<std::string> not_with;        ///< rules, arenas, and other features
+  std::vector<std::string> only_with = {};  ///< rules, at staleness 0; empty: all
 };
 
 /// Sorted by name.

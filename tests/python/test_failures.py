@@ -83,15 +83,17 @@ def test_an_exit_that_is_caught_ends_nothing(started):
     assert done.stdout.count("ended: 300 rounds") == 2 and done.stderr == "", done.stderr
 
 
-def test_the_others_go_on_when_a_rank_is_killed(started):
-    done = started(3, "fails.py", "kill", launcher="fastrun")
+@pytest.mark.parametrize("how", ["kill", "kill between two averages"])
+def test_the_others_go_on_when_a_rank_is_killed(started, how):
+    done = started(3, "fails.py", how, launcher="fastrun")
     assert "signal 9" in done.stderr + done.stdout
     for rank in (0, 2):
         assert f"rank {rank} ended: 300 rounds, skipped True" in done.stdout, done.stdout + done.stderr
 
 
-def test_a_rank_that_was_stopped_comes_back(started):
-    done = started(3, "fails.py", "stop")
+@pytest.mark.parametrize("how", ["stop", "stop between two averages"])
+def test_a_rank_that_was_stopped_comes_back(started, how):
+    done = started(3, "fails.py", how)
     assert "rank 0 ended: 300 rounds, skipped True" in done.stdout, done.stdout + done.stderr
     assert re.search("rank 1 ended: 300 rounds, skipped (True|False), rejoined True", done.stdout), done.stdout + done.stderr
 

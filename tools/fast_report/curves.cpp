@@ -228,7 +228,9 @@ std::string rules_out(const Run& run) {
   if (!is_number(staleness, 0)) {
     return "At staleness " + staleness + " workers average old weights.";
   }
-  if (!is_number(of(run, "mix-every", "1"), 1)) return "Workers do not average after each step.";
+  for (const char* each : {"mix-every", "mix-times"}) {
+    if (!is_number(of(run, each, "1"), 1)) return "Workers do not average once after each step.";
+  }
   if (run.size < 2) return "There is one worker.";
   return "";
 }

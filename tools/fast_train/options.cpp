@@ -13,7 +13,8 @@ namespace {
 
 void add_needs_of_neighbors(OptionTable& table, const Options& o) {
   const Conditions only(o);
-  for (const char* name : {"staleness", "rejoin_after", "mix_every", "weights", "lazy_weights"}) {
+  for (const char* name :
+       {"staleness", "rejoin_after", "mix_every", "mix_times", "weights", "lazy_weights"}) {
     table.at(name).only_if(only.neighbors(), no_neighbors);
   }
   for (const char* name : {"remote_path", "remote_rate"}) {

@@ -134,6 +134,11 @@ struct WorkerOptions {
   /// refused. Initial weights, mean models, and the average that a worker adopts which comes back
   /// are not robust.
   Robust robust = Robust::none;
+  /// So many averages in such a step (multi-step gossip): atc makes W^k (x + δ) of x, awc
+  /// W^(k-1) (W x + δ). A schedule moves on by k rounds; each average sends messages, and messages
+  /// are coded each time. For rules that keep nothing between averages (awc, atc, local, pairwise),
+  /// at staleness 0; others are refused. Rounds count steps, as ever.
+  std::int64_t mix_times = 1;
   std::function<void()> on_healed;  ///< the optimizer's state may not be finite either
   /// Which tensors take part in rounds; null: all. Integers never do. Tensors that do not take part
   /// are neither averaged nor sent. If they differ among the workers at the start, worker 0 logs

@@ -178,6 +178,33 @@ std::int64_t rounds_per_combination(const WorkerOptions& options) {
       most, saturating_product(options.mix_every, options.algorithm.traits().timing.combine_every));
 }
 
+namespace {
+
+/// What a worker keeps between two combinations is its weights, so that they may follow each other.
+bool averages_weights_alone(const algorithm::RuleTraits& rule) {
+  return rule.topology.scope == algorithm::Scope::neighbors && rule.timing.average_every == 0 &&
+         rule.timing.delay == 0 && rule.memory.vectors == 0 &&
+         rule.topology.mixing != algorithm::MixingRequirement::unit && !rule.topology.divides() &&
+         rule.messages.vectors == 1 && !rule.messages.weights_apart;
+}
+
+void check_mix_times(const WorkerOptions& options, const algorithm::RuleTraits& rule) {
+  if (options.mix_times == 1) return;
+  std::vector<std::string_view> fitting;
+  for (const std::string_view name : algorithm::names()) {
+    if (averages_weights_alone(algorithm::by_name(name).traits())) fitting.push_back(name);
+  }
+  require(averages_weights_alone(rule), ErrorKind::argument,
+          "Worker: algorithm {} with mix_times {}; it makes one average a step, as more are for "
+          "rules that keep nothing between them: {}",
+          rule.name, options.mix_times, fmt::join(fitting, ", "));
+  require(options.staleness == 0, ErrorKind::argument,
+          "Worker: mix_times {} with staleness {}; several averages a step need staleness 0",
+          options.mix_times, staleness_text(options.staleness));
+}
+
+}  // namespace
+
 void check_options(const WorkerOptions& options, const algorithm::RuleTraits& algorithm) {
   WorkerOptions rows = options;
   options::OptionTable table;
@@ -202,6 +229,7 @@ void check_options(const WorkerOptions& options, const algorithm::RuleTraits& al
   require(!algorithm.messages.sparsity.bounded() || options.staleness == 0, ErrorKind::argument,
           "Worker: algorithm {} with staleness {}; messages of few entries need staleness 0",
           algorithm.name, staleness_text(options.staleness));
+  check_mix_times(options, algorithm);
 }
 
 }  // namespace fast::worker

@@ -14,7 +14,25 @@ if how == "early" and culprit:
     raise ValueError("no data")
 if how == "early exit" and culprit:
     sys.exit("no data")
-options = {"suspect_after": 1, "rejoin_after": 5} if how in ("stop", "kill") else {}
+between = how.endswith("two averages")  # of the three in a step: a signal comes with the second one
+how = how.split()[0] if between else how
+signals = {"stop": signal.SIGSTOP, "kill": signal.SIGKILL}
+
+
+class Between(fast.Observer):
+    def __init__(self):
+        self.read = 0
+
+    def on_message(self, event):
+        self.read += event.kind == "read" and event.round == 6
+        if self.read == 3:
+            self.read += 1
+            os.kill(os.getpid(), signals[how])
+
+
+options = {"suspect_after": 1, "rejoin_after": 5} if how in signals else {}
+if between:
+    options |= {"mix_times": 3, "algorithm": "atc", "observer": Between() if culprit else None}
 worker = fast.Worker({"x": x}, "ring" if how != "topology" else "taurus", deadline=30,
                      staleness=int(how == "option" and culprit), **options)
 pids = [int(pid) for pid in fast.world().all_gather(str(os.getpid()).encode())]
@@ -29,10 +47,8 @@ while worker.rounds < (300 if how in ("stop", "kill", "caught exit") else 100_00
                 raise ValueError("no more batches")
             if how == "loss":
                 x[2] = np.inf
-            if how == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
-            if how == "stop":
-                os.kill(os.getpid(), signal.SIGSTOP)
+            if how in signals and not between:
+                os.kill(os.getpid(), signals[how])
         if how == "stop" and fast.rank() == 0 and t == 150:
             os.kill(pids[1], signal.SIGCONT)
     if how in ("between", "hook") and culprit and t == 6:

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <fast/core/memory.hpp>
 #include <fast/core/random.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <numeric>
 #include <thread>
@@ -304,6 +305,108 @@ void mixing_every_third_step(const Group& group) {
   for (int t = 0; t < 6; ++t) c.worker.step([&] { c.x.assign(c.x.size(), c.x[0] + 1); });
   const auto expected = power_of_ring(group.size(), 2);
   expect_near(c.x[0], 6 + expected[static_cast<std::size_t>(group.rank())], "two combinations");
+}
+
+namespace {
+
+/// Gossip on the two-way ring, where worker j has the parabola (x - j²)²/2 and starts at 3j.
+struct RingOfParabolas {
+  static constexpr double rate = 0.125;
+  int workers;
+  bool steps_first = false;  ///< as atc does
+  int times = 1;             ///< averages in a step
+  std::vector<double> x = starts(workers);
+
+  static std::vector<double> starts(int workers) {
+    std::vector<double> all;
+    for (int j = 0; j < workers; ++j) all.push_back(3.0 * j);
+    return all;
+  }
+  static double moved(double x, std::size_t j) { return rate * (static_cast<double>(j * j) - x); }
+  std::vector<double> averaged(const std::vector<double>& of) const {
+    const std::size_t n = of.size();
+    if (n == 1) return of;
+    std::vector<double> all(n);
+    for (std::size_t j = 0; j < n; ++j) {
+      all[j] = n == 2 ? (of[0] + of[1]) / 2 : (of[(j + n - 1) % n] + of[j] + of[(j + 1) % n]) / 3;
+    }
+    return all;
+  }
+  /// A step; returns what is published with it.
+  std::vector<double> advance() {
+    std::vector<double> next = steps_first ? x : averaged(x);
+    for (std::size_t j = 0; j < x.size(); ++j) next[j] += moved(x[j], j);
+    const std::vector<double> published = next;
+    for (int k = steps_first ? 0 : 1; k < times; ++k) next = averaged(next);
+    x = next;
+    return steps_first ? published : x;
+  }
+};
+
+void refuse_averages(const Group& group, const WorkerOptions& options, const std::string& why) {
+  std::string text;
+  try {
+    Constant(group, stencil::ring(), 0, options);
+  } catch (const Error& error) {
+    expect(error.kind() == ErrorKind::argument && error.everywhere(), "refused on every worker");
+    text = error.what();
+  }
+  expect(text.find(why) != std::string::npos, text);
+}
+
+}  // namespace
+
+void several_averages_in_a_step(const Group& group) {
+  const int n = group.size(), me = group.rank(), rounds = 12;
+  WorkerOptions options = quick();
+  for (const char* rule : {"awc", "atc"}) {
+    for (const char* codec : {"identity", "bf16", "int8"}) {
+      for (const int times : {1, 2, 5}) {
+        RingOfParabolas ring{
+            .workers = n, .steps_first = rule == std::string_view("atc"), .times = times};
+        options.algorithm = algorithm::by_name(rule);
+        options.codec = codec::by_name(codec);
+        options.mix_times = times;
+        Constant c(group, stencil::ring(), 3.0 * me, options);
+        for (int t = 0; t < rounds; ++t) {
+          c.worker.step([&] {
+            for (double& value : c.x) value += ring.moved(value, static_cast<std::size_t>(me));
+          });
+          ring.advance();
+        }
+        const bool exact = options.codec.kind == codec::Kind::identity;
+        expect_near(c.x[4], ring.x[static_cast<std::size_t>(me)],
+                    fmt::format("{} with {}, {} averages a step", rule, codec, times),
+                    exact ? 1e-13 : 0.05);
+        expect(c.worker.round() == rounds, "rounds count steps");
+        expect(c.worker.stats().messages_sent == rounds * times * std::min(n - 1, 2), "messages");
+      }
+    }
+  }
+  options = quick();
+  options.algorithm = algorithm::atc();
+  options.mix_times = 2;
+  options.mix_every = 3;
+  {
+    Constant c(group, stencil::ring(true), me, options);
+    c.idle(6);
+    expect_near(c.x[0], power_of_ring(n, 4)[static_cast<std::size_t>(me)], "twice each 3rd step");
+  }
+  options.mix_every = 1;
+  if (n == 4) {  // a schedule moves on: its period averages exactly
+    Constant c(group, schedule::one_peer_exponential(), me, options);
+    c.idle(1);
+    expect_near(c.x[0], 1.5, "the exact average in each step");
+  }
+  for (const char* rule : {"choco", "gossip_pga", "d2", "allreduce"}) {
+    options.algorithm = algorithm::by_name(rule);
+    refuse_averages(group, options,
+                    "it makes one average a step, as more are for rules that keep "
+                    "nothing between them: awc, atc, local, pairwise");
+  }
+  options.algorithm = algorithm::awc();
+  options.staleness = 2;
+  refuse_averages(group, options, "mix_times 2 with staleness 2; several averages a step need");
 }
 
 }  // namespace fast::testing
