@@ -22,6 +22,7 @@ enum class Snapshot {
 struct Piece {
   std::size_t offset = 0;      ///< in the weights; from there on as many bytes as the room has
   std::uint64_t sequence = 0;  ///< of that publication alone; 0: the newest, whose number is set
+  std::int64_t round = -1;     ///< set: the first one that the publication is for
 };
 
 /// What a worker shows of a reduction over the final weights.

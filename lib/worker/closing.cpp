@@ -40,6 +40,7 @@ Worker closing_worker(const Group& group, const TopologyRule& rule, const Spectr
   options.mix_every = options.mix_times = 1;
   options.initial = Initial::as_is;
   options.on_round = nullptr;
+  options.on_mean.call = nullptr;
   options.site = nullptr;  // other sites take no part
   // What takes no part in rounds was compared when training began.
   std::erase_if(parameters, [&](const TensorView& view) {

@@ -65,7 +65,8 @@ struct Worker::Impl {
   worker::Reduction reduction;
   worker::Participation participation;
   worker::Entered entered = worker::Entered::trains;
-  bool rotates = false;  ///< the weights live in slots (RotatingArena)
+  bool rotates = false;   ///< the weights live in slots (RotatingArena)
+  AlignedBuffer watched;  ///< the latest mean of WorkerOptions::on_mean
 
  private:
   static std::unique_ptr<Impl> try_seats(const Group& group, const worker::StartupConfig& agreed,
@@ -86,6 +87,7 @@ struct Worker::Impl {
   void combine(const algorithm::RoundInfo& info);
   /// All combinations of a round.
   void combine_in(algorithm::RoundInfo info);
+  void watch_mean();
 
   std::optional<Clock::time_point> step_began;  ///< none: end_round() is called alone
 };

@@ -163,12 +163,29 @@ std::optional<Reduced> Reduction::await(int worker, Stage stage) {
   }
 }
 
-void MeanModel::read(const std::vector<int>& workers, std::span<std::byte> packed) const {
+std::vector<MeanPart> MeanModel::read(const std::vector<int>& workers,
+                                      std::span<std::byte> packed) const {
   const std::size_t needed = worker_.mixer.layout().size_bytes();
   require(packed.size() >= needed, ErrorKind::argument,
           "mean_model: room for {} bytes, {} are needed", packed.size(), needed);
-  const int seen = reader_.mean_of(workers, packed);
-  warn_of_missing(static_cast<int>(workers.size()) - seen, workers.size());
+  const std::vector<ModelReader::Seen> seen = reader_.read_mean(workers, packed);
+  warn_of_missing(static_cast<int>(workers.size() - seen.size()), workers.size());
+  std::vector<MeanPart> parts;
+  for (const ModelReader::Seen& each : seen) parts.push_back({each.worker, steps_in(each)});
+  return parts;
+}
+
+/// What is published for a combination has, of the rounds before it, all steps; of its own round,
+/// that step too, if the rule publishes after it or the round has made an average already. Weights
+/// that are nobody's message are the first or the last ones.
+std::int64_t MeanModel::steps_in(const ModelReader::Seen& seen) const {
+  const WorkerConfig& setting = worker_.setting;
+  const bool is_message = seen.round >= 0;
+  const std::int64_t made =
+      (is_message ? seen.round : peers_->peer(seen.worker).progress) - worker_.progress.republished;
+  const bool has_own =
+      is_message && (!setting.before_step() || made % setting.options.mix_times != 0);
+  return setting.rounds_of(made) + (has_own ? setting.steps() : 0);
 }
 
 double MeanModel::reduce(Reduction& reduction, const std::vector<int>& workers,
@@ -188,19 +205,21 @@ void MeanModel::warn_of_missing(int missing, std::size_t all) const {
                   worker_.rank(), static_cast<int>(all) - missing, all));
 }
 
-void MeanModel::read(const std::vector<int>& workers, const std::vector<TensorView>& out) const {
+std::vector<MeanPart> MeanModel::read(const std::vector<int>& workers,
+                                      const std::vector<TensorView>& out) const {
   const ParameterLayout& layout = worker_.mixer.layout();
   const ParameterLayout target = layout.rebound(out);
   const AlignedBuffer packed(target.size_bytes());
-  read(workers, std::span(packed.data(), packed.size_bytes()));
+  std::vector<MeanPart> parts = read(workers, std::span(packed.data(), packed.size_bytes()));
   if (target.device() == Device{}) {
     target.scatter(packed.data());
-    return;
+    return parts;
   }
   require(target.device() == layout.device(), ErrorKind::argument,
           "mean_model: tensors in {}, this worker's are in {}; hand over such or host memory",
           describe(target.device()), describe(layout.device()));
   worker_.mixer.memory().copy_weights_from(packed.data(), target);
+  return parts;
 }
 
 GlobalAverage::GlobalAverage(const Context& context, std::unique_ptr<Reducer> reducer)

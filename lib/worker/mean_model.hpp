@@ -69,22 +69,25 @@ class Reduction {
 /// No call but reduce() needs the other workers. `workers` are the workers to average.
 class MeanModel {
  public:
-  MeanModel(const Context& context, const ModelReader& reader)
-      : worker_(context), reader_(reader) {}
+  MeanModel(const Context& context, const ModelReader& reader, std::shared_ptr<const Peers> peers)
+      : worker_(context), reader_(reader), peers_(std::move(peers)) {}
 
   /// Packed. Warns when some could not be read, and when their number changes.
-  void read(const std::vector<int>& workers, std::span<std::byte> packed) const;
+  std::vector<MeanPart> read(const std::vector<int>& workers, std::span<std::byte> packed) const;
   /// Into tensors of the model's layout, on the host or on this worker's device.
-  void read(const std::vector<int>& workers, const std::vector<TensorView>& out) const;
+  std::vector<MeanPart> read(const std::vector<int>& workers,
+                             const std::vector<TensorView>& out) const;
   /// The distance, and the mean if there is room for it; see Reduction. Warns likewise.
   double reduce(Reduction& reduction, const std::vector<int>& workers,
                 std::span<std::byte> packed) const;
 
  private:
   void warn_of_missing(int missing, std::size_t all) const;
+  std::int64_t steps_in(const ModelReader::Seen& seen) const;
 
   Context worker_;
   const ModelReader& reader_;
+  std::shared_ptr<const Peers> peers_;
   mutable int missing_ = 0;  ///< at the latest read
 };
 

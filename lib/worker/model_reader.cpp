@@ -127,25 +127,27 @@ bool ModelReader::holds_weights() const {
   return mixer_->coded().kind() == codec::Kind::identity || shape_.weights_bytes > 0;
 }
 
-bool ModelReader::read(int worker, const AlignedBuffer& packed) const {
+std::optional<std::int64_t> ModelReader::read(int worker, const AlignedBuffer& packed) const {
   exchange_->flush();
   const codec::CodedLayout& coded = mixer_->coded();
   note_read(worker, holds_weights() ? packed.size_bytes() : coded.size_bytes());
+  Piece piece;
   if (coded.kind() == codec::Kind::identity) {
-    return peers_->snapshot(worker, {packed.data(), packed.size_bytes()}) != Snapshot::none;
+    const Snapshot found = peers_->snapshot(worker, {packed.data(), packed.size_bytes()}, piece);
+    return found == Snapshot::none ? std::nullopt : std::optional(piece.round);
   }
   const AlignedBuffer room(std::max(shape_.vector_bytes, shape_.weights_bytes));
-  const Snapshot found = peers_->snapshot(worker, {room.data(), room.size_bytes()});
+  const Snapshot found = peers_->snapshot(worker, {room.data(), room.size_bytes()}, piece);
   if (found == Snapshot::weights) std::memcpy(packed.data(), room.data(), packed.size_bytes());
   if (found == Snapshot::message) codec::decode(coded, room.data(), packed.data());
-  return found != Snapshot::none;
+  return found == Snapshot::none ? std::nullopt : std::optional(piece.round);
 }
 
 /// Nothing if weights could not be read to their end: another publication has replaced them, or
 /// their worker has died. `workers` loses those of whom nothing can be read.
-std::optional<int> ModelReader::visit_blocks(std::vector<int>& workers,
-                                             std::span<const ElementBlock> blocks,
-                                             ReplicaSums::Wanted wanted, const Visit& visit) const {
+std::optional<std::vector<ModelReader::Seen>> ModelReader::visit_blocks(
+    std::vector<int>& workers, std::span<const ElementBlock> blocks, ReplicaSums::Wanted wanted,
+    const Visit& visit) const {
   ReplicaSums sums(wanted);
   std::vector<Piece> pieces(workers.size());
   std::vector<std::byte> room;
@@ -164,31 +166,39 @@ std::optional<int> ModelReader::visit_blocks(std::vector<int>& workers,
       workers.erase(workers.begin() + static_cast<std::ptrdiff_t>(w));
       pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(w--));
     }
-    if (workers.empty()) return 0;
+    if (workers.empty()) break;
     visit(blocks.subspan(b, 1), sums);
   }
-  return static_cast<int>(workers.size());
+  std::vector<Seen> seen;
+  for (std::size_t w = 0; w < workers.size(); ++w) seen.push_back({workers[w], pieces[w].round});
+  return seen;
 }
 
 /// Worker by worker, with sums as long as the model.
-int ModelReader::visit_whole(const std::vector<int>& workers, ReplicaSums::Wanted wanted,
-                             const Visit& visit) const {
+std::vector<ModelReader::Seen> ModelReader::visit_whole(const std::vector<int>& workers,
+                                                        ReplicaSums::Wanted wanted,
+                                                        const Visit& visit) const {
   const ParameterLayout& layout = mixer_->layout();
   const auto all = blocks_of(layout, 0, element_count(layout), element_count(layout));
   const AlignedBuffer packed(layout.size_bytes());
   ReplicaSums sums(wanted);
   sums.begin(all);
+  std::vector<Seen> seen;
   for (const int worker : workers) {
-    if (read(worker, packed)) sums.add(packed.data() + all.front().offset_bytes);
+    const std::optional<std::int64_t> round = read(worker, packed);
+    if (!round) continue;
+    sums.add(packed.data() + all.front().offset_bytes);
+    seen.push_back({worker, *round});
   }
   if (sums.count() > 0) visit(all, sums);
-  return sums.count();
+  return seen;
 }
 
 namespace {
 
-int at_least_one(int seen) {
-  require(seen > 0, ErrorKind::internal, "mean model: no worker's weights could be read whole");
+std::vector<ModelReader::Seen> at_least_one(std::vector<ModelReader::Seen> seen) {
+  require(!seen.empty(), ErrorKind::internal,
+          "mean model: no worker's weights could be read whole");
   return seen;
 }
 
@@ -199,15 +209,16 @@ int ModelReader::visit(const std::vector<int>& workers, std::span<const ElementB
   exchange_->flush();
   std::vector<int> readable = workers;
   for (std::size_t attempt = 0; attempt <= workers.size(); ++attempt) {
-    if (const auto seen = visit_blocks(readable, blocks, wanted, visit))
-      return blocks.empty() ? *seen : at_least_one(*seen);
+    const auto seen = visit_blocks(readable, blocks, wanted, visit);
+    if (seen) return static_cast<int>(blocks.empty() ? seen->size() : at_least_one(*seen).size());
   }
-  return at_least_one(0);
+  return static_cast<int>(at_least_one({}).size());
 }
 
 /// While workers train on, their publications may be replaced before all parts are read.
-int ModelReader::visit_all(const std::vector<int>& workers, ReplicaSums::Wanted wanted,
-                           const Visit& visit) const {
+std::vector<ModelReader::Seen> ModelReader::visit_all(const std::vector<int>& workers,
+                                                      ReplicaSums::Wanted wanted,
+                                                      const Visit& visit) const {
   const ParameterLayout& layout = mixer_->layout();
   exchange_->flush();
   const auto blocks = blocks_of(layout, 0, element_count(layout), block_elements_);
@@ -218,7 +229,8 @@ int ModelReader::visit_all(const std::vector<int>& workers, ReplicaSums::Wanted 
   return at_least_one(visit_whole(workers, wanted, visit));
 }
 
-int ModelReader::mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const {
+std::vector<ModelReader::Seen> ModelReader::read_mean(const std::vector<int>& workers,
+                                                      std::span<std::byte> packed) const {
   return visit_all(workers, {.mean = true}, [&](auto blocks, const ReplicaSums& sums) {
     sums.store_mean(packed.data() + blocks.front().offset_bytes);
   });

@@ -82,11 +82,22 @@ class ModelReader {
               const PayloadShape& shape, int own = -1, std::size_t block_elements = on_host);
 
   /// The weights of a worker's newest publication, packed. If they were not published beside its
-  /// message, they are as precise as the message. False when they could not be read whole.
-  bool read(int worker, const AlignedBuffer& packed) const;
-  /// The average of those workers whose weights can be read; returns how many that are. Throws
-  /// Error(internal) when there are none.
-  int mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const;
+  /// message, they are as precise as the message. None when they could not be read whole, else the
+  /// round that they were published for.
+  std::optional<std::int64_t> read(int worker, const AlignedBuffer& packed) const;
+
+  /// Weights that were read.
+  struct Seen {
+    int worker = 0;
+    std::int64_t round = 0;  ///< that they were published for, or no_round
+  };
+  /// The average of those workers whose weights can be read. Throws Error(internal) when there are
+  /// none.
+  std::vector<Seen> read_mean(const std::vector<int>& workers, std::span<std::byte> packed) const;
+  /// The same; returns how many that are.
+  int mean_of(const std::vector<int>& workers, std::span<std::byte> packed) const {
+    return static_cast<int>(read_mean(workers, packed).size());
+  }
   /// sqrt(mean_i ‖x_i - x̄‖²) of the same, over parameters.
   double distance_among(const std::vector<int>& workers) const;
 
@@ -107,12 +118,14 @@ class ModelReader {
   double bytes_read() const { return static_cast<double>(bytes_read_); }
 
  private:
-  int visit_all(const std::vector<int>& workers, ReplicaSums::Wanted wanted,
-                const Visit& visit) const;
-  std::optional<int> visit_blocks(std::vector<int>& workers, std::span<const ElementBlock> blocks,
-                                  ReplicaSums::Wanted wanted, const Visit& visit) const;
-  int visit_whole(const std::vector<int>& workers, ReplicaSums::Wanted wanted,
-                  const Visit& visit) const;
+  std::vector<Seen> visit_all(const std::vector<int>& workers, ReplicaSums::Wanted wanted,
+                              const Visit& visit) const;
+  std::optional<std::vector<Seen>> visit_blocks(std::vector<int>& workers,
+                                                std::span<const ElementBlock> blocks,
+                                                ReplicaSums::Wanted wanted,
+                                                const Visit& visit) const;
+  std::vector<Seen> visit_whole(const std::vector<int>& workers, ReplicaSums::Wanted wanted,
+                                const Visit& visit) const;
   bool is_weights(Snapshot found) const;
 
   Exchange* exchange_;

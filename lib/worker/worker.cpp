@@ -114,7 +114,7 @@ Worker::Impl::Impl(const Group& group, const worker::StartupConfig& agreed,
       survivors(setting, link.peers, *plan),
       growth(context, wiring, *plan, setting.members),
       state(context, *plan),
-      mean(context, reader),
+      mean(context, reader, link.peers),
       reduction(context, link.peers, reader),
       participation(context, link.peers, setting.members) {
   if (const auto& part = GroupImpl::of(group).part())
@@ -266,7 +266,18 @@ void Worker::Impl::end_round(const StepOptions& options) {
   link.peers->note_progress();
   survivors.look();
   if (growth.look()) grow();
+  watch_mean();
   if (setting.options.on_round) setting.options.on_round(progress.stats.rounds);
+}
+
+void Worker::Impl::watch_mean() {
+  const MeanWatch& watch = setting.options.on_mean;
+  if (!watch.call || watch.worker != context.rank()) return;
+  if (progress.stats.rounds % watch.every != 0 || !participation.keeps_seat()) return;
+  if (watched.size_bytes() == 0) watched = AlignedBuffer(mixer->layout().size_bytes());
+  const std::span<std::byte> packed(watched.data(), watched.size_bytes());
+  const std::vector<MeanPart> parts = mean.read(own_part(), packed);
+  watch.call(progress.stats.rounds, packed, parts);
 }
 
 /// What the program does to the tensors from now on follows what the round has done to them.
@@ -293,6 +304,15 @@ void Worker::Impl::combine(const algorithm::RoundInfo& info) {
   }
 }
 
+/// A worker that has come back, or is new, makes what is left of the round that the others are in.
+void Worker::Impl::combine_in(algorithm::RoundInfo info) {
+  do {
+    info.round = progress.combinations;
+    combine(info);
+    ++progress.combinations;
+  } while ((progress.combinations - progress.republished) % setting.options.mix_times != 0);
+}
+
 /// It may have left out the round of a growth.
 void Worker::Impl::rejoin() {
   recovery.rejoin(publisher, lag.furthest_neighbor(), [this](std::int64_t rounds) {
@@ -304,15 +324,6 @@ void Worker::Impl::rejoin() {
 }
 
 void Worker::Impl::republish() {
-/// A worker that has come back, or is new, makes what is left of the round that the others are in.
-void Worker::Impl::combine_in(algorithm::RoundInfo info) {
-  do {
-    info.round = progress.combinations;
-    combine(info);
-    ++progress.combinations;
-  } while ((progress.combinations - progress.republished) % setting.options.mix_times != 0);
-}
-
   require_in_training("republish");
   if (setting.options.site && progress.stats.rounds == progress.stats.joined_at) take_part_anew();
   publish_anew();
@@ -461,11 +472,11 @@ WorkerStats Worker::stats() const {
 }
 const ParameterLayout& Worker::layout() const { return worker::needed(impl_).mixer->layout(); }
 
-void Worker::mean_model(std::span<std::byte> packed) const {
-  worker::needed(impl_).mean.read(impl_->own_part(), packed);
+std::vector<MeanPart> Worker::mean_model(std::span<std::byte> packed) const {
+  return worker::needed(impl_).mean.read(impl_->own_part(), packed);
 }
-void Worker::mean_model(const std::vector<TensorView>& out) const {
-  worker::needed(impl_).mean.read(impl_->own_part(), out);
+std::vector<MeanPart> Worker::mean_model(const std::vector<TensorView>& out) const {
+  return worker::needed(impl_).mean.read(impl_->own_part(), out);
 }
 double Worker::consensus_distance() const {
   return worker::needed(impl_).reader.distance_among(impl_->own_part());

@@ -73,3 +73,13 @@ def saved_tensors_of(state: Any) -> list[Any]:
             raise _core.DataError(f"load_state_dict: tensor {place} is no name, element type, shape and bytes; the file is "
                                   "damaged")
     return list(tensors)
+
+
+def checked_watch(value: Any) -> tuple[int, Any] | None:
+    """Of on_mean: the rounds from one call to the next, and the function."""
+    if value is None:
+        return None
+    is_pair = isinstance(value, (tuple, list)) and len(value) == 2
+    if not is_pair or not hasattr(value[0], "__index__") or value[0] < 1 or not callable(value[1]):
+        raise _core.ArgumentError(f"Worker: on_mean is {value!r}; a pair of a whole number, at least 1, and a function is required")
+    return int(value[0]), value[1]

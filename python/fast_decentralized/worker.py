@@ -8,7 +8,7 @@ import socket
 from typing import Any, Callable, Iterable, NoReturn
 
 from . import _core, checkpoints, memory, models, runtime, stops, topologies
-from .arguments import as_number, listed, loss_of, number_of, saved_tensors_of, texts_of
+from .arguments import as_number, checked_watch, listed, loss_of, number_of, saved_tensors_of, texts_of
 from .calls import NO_MORE_ROUNDS, Calls, is_end
 from .hooks import Hooks, WeakListener
 from .observe import Ready
@@ -67,6 +67,10 @@ class Worker(Calls):
         True, or the rounds ``(first, every)``: as ``allow_growth()``, from the beginning.
     log
         A function of a level ("info", "warning", ...) and a text. None: Python's logging.
+    on_mean
+        ``(every, function)``: after each so many rounds, ``function(round, mean, steps)`` gets what mean_model() gives, and a
+        dict of how many of its own steps each worker's weights have: where all are ``t``, it is the mean after round ``t``.
+        Nobody waits. Give it to one worker: ``on_mean=(10, curve) if fast.rank() == 0 else None``.
     on_round, on_suspect, on_healed
         Functions to call after each round (its number), when a neighbor was left out (its rank), and when
         weights that were not finite have been replaced.
@@ -78,6 +82,7 @@ class Worker(Calls):
     loss = OfRound()
     learning_rate = OfRound()
     _stops = _stop_requested = _has_stopped = False
+    _on_mean: tuple[int, Callable[..., Any]] | None = None
 
     def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, replicas: Replicas | Any = None,
                  algorithm: str | Rule = "awc",
@@ -86,7 +91,7 @@ class Worker(Calls):
                  allow_growth: bool | tuple[int, int] = False,
                  log: Callable[[str, str], None] | None = None, on_round: Callable[[int], None] | None = None,
                  on_suspect: Callable[[int], None] | None = None, on_healed: Callable[[], None] | None = None,
-                 **options: Any) -> None:
+                 on_mean: tuple[int, Callable[[int, Any, dict[int, int]], Any]] | None = None, **options: Any) -> None:
         super().__init__()
         self._has_ended = False
         is_group = runtime.is_group(comm)
@@ -101,6 +106,7 @@ class Worker(Calls):
             if not is_group:
                 raise _core.ArgumentError(f"Worker: comm is a {type(comm).__name__}; give a Group, a communicator of mpi4py "
                                           "or nothing")
+            self._on_mean = checked_watch(on_mean)
             if flat and replicas is not None:
                 raise _core.ArgumentError("Worker: flat=True with replicas: the parts of a model are laid out by fully_shard; leave it out")
             if flat:
@@ -252,6 +258,10 @@ class Worker(Calls):
             self._model.spread()
         for observer in self._ready:
             observer.after_round(core.rounds)
+        if self._on_mean is not None and core.rounds != NO_MORE_ROUNDS and core.rounds % self._on_mean[0] == 0:
+            result, tensors = self._model.copy()
+            steps = dict(self._read_mean(tensors))
+            self._on_mean[1](core.rounds, result(), steps)
         self._stop_requested = self._stops and core.rounds != NO_MORE_ROUNDS and core.stop_is_due()
 
     @property
@@ -314,10 +324,10 @@ class Worker(Calls):
         self._read_mean(tensors)
         return {name: tensor for name, tensor, _, _ in tensors}
 
-    def _read_mean(self, tensors: list[Tensor]) -> None:
+    def _read_mean(self, tensors: list[Tensor]) -> list[tuple[int, int]]:
         core = self._open()
         self._model.settle()
-        core.mean_model(tensors)
+        return core.mean_model(tensors)
 
     def consensus_distance(self) -> float:
         """sqrt(mean_i |x_i - mean|^2) over the same publications."""

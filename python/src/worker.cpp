@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -158,10 +159,14 @@ class PythonWorker {
     const nb::gil_scoped_release released;
     observer_->on_scalar({name, value, worker.rank(), worker.round(), Clock::now()});
   }
-  void mean_model(nb::handle out) {
+  /// Pairs: a worker, and how many of its steps its weights have.
+  std::vector<std::pair<int, std::int64_t>> mean_model(nb::handle out) {
     const Tensors tensors = tensors_of(out);
     const Waiting waiting;
-    get().mean_model(tensors.views);
+    std::vector<std::pair<int, std::int64_t>> steps;
+    for (const MeanPart& part : get().mean_model(tensors.views))
+      steps.emplace_back(part.worker, part.steps);
+    return steps;
   }
   void rebind(nb::handle tensors) {
     Tensors moved = tensors_of(tensors);

@@ -2,6 +2,7 @@
 import json
 import re
 import socket
+import threading
 import urllib.request
 
 import fast_decentralized as fast
@@ -137,3 +138,50 @@ def test_a_number_without_an_observer_is_heard_by_nobody():
 def test_observers_that_cannot_be_made_are_refused(make, error):
     with pytest.raises(error):
         make()
+
+
+@pytest.mark.parametrize("workers, algorithm", [(3, "awc"), (4, "awc"), (4, "atc")])
+def test_the_mean_is_watched_while_all_go_on(workers, algorithm):
+    """Worker j has the parabola (x - j^2)^2/2 and starts at 3j; gossip on the ring, computed here."""
+    rate, rounds = 0.125, 20
+    goal, mixing = np.arange(workers) ** 2.0, np.zeros((workers, workers))
+    for j in range(workers):
+        mixing[j, [j, j - 1, (j + 1) % workers]] = 1 / 3
+    x = 3.0 * np.arange(workers)
+    published = [x]
+    for _ in range(rounds + workers):
+        stepped = x + rate * (goal - x)
+        x = mixing @ stepped if algorithm == "atc" else mixing @ x + rate * (goal - x)
+        published.append(stepped if algorithm == "atc" else x)
+    seen, watched = [], threading.Barrier(workers)
+
+    def watch(t, mean, steps):
+        assert sorted(steps) == list(range(workers)) and steps[0] == t
+        expected = np.mean([published[steps[j]][j] for j in range(workers)])
+        np.testing.assert_allclose(mean["x"], np.full(2, expected), rtol=1e-13)
+        seen.append((t, (mean["x"][0] - goal.mean()) ** 2 / 2, max(steps.values()), min(steps.values())))
+
+    def work():
+        rank = fast.rank()
+        x = np.full(2, 3.0 * rank)
+        worker = fast.Worker({"x": x}, "ring", initial="as_is", algorithm=algorithm, deadline=60,
+                             on_mean=(5, watch) if rank == 0 else None)
+        for _ in range(rounds):
+            worker.step(lambda: np.add(x, rate * (goal[rank] - x), out=x))
+        watched.wait(60)  # final weights of atc, unlike what it publishes, are averaged
+        worker.await_finish()
+        return worker.mean_model()["x"][0]
+
+    ends = fast.local.run(workers, work)
+    assert [t for t, *_ in seen] == [5, 10, 15, 20]
+    start = (1.5 * (workers - 1) - goal.mean()) ** 2 / 2
+    for t, value, most, least in seen:
+        if most == least == t:
+            assert value == pytest.approx(start * (1 - rate) ** (2 * t), rel=1e-12)
+    assert (ends[0] - goal.mean()) ** 2 / 2 == pytest.approx(start * (1 - rate) ** (2 * rounds), rel=1e-12)
+
+
+@pytest.mark.parametrize("watch", [print, (0, print), (2, 3), (1.5, print)])
+def test_what_is_no_watch_of_the_mean_is_refused(watch):
+    with pytest.raises(fast.ArgumentError, match="on_mean is .*; a pair of a whole number, at least 1, and a function"):
+        fast.local.run(2, lambda: fast.Worker({"x": np.zeros(3)}, on_mean=watch))

@@ -89,6 +89,27 @@ enum class Initial {
   as_is,      ///< each keeps its own; diloco with changes=true: these must be equal
 };
 
+/// One worker's weights in a mean model.
+struct MeanPart {
+  int worker = 0;
+  /// So many of that worker's own steps are in its weights.
+  std::int64_t steps = 0;
+};
+
+/// A function of the mean model, such as its suboptimality, while workers train on.
+struct MeanWatch {
+  std::int64_t every = 1;  ///< after each so many rounds
+  int worker = 0;          ///< on this one alone
+  /// Gets the rounds that this worker has made, and what mean_model() gives: the mean, packed, of
+  /// each worker's newest publication, whose steps `parts` tells. Nobody waits. Where all steps are
+  /// t, and W is doubly stochastic, it is the mean after round t (x̄_t). At staleness 0 a worker's
+  /// steps are at most its distance in the topology from `round`. Called on the worker's thread
+  /// before on_round. Empty: there is none.
+  std::function<void(std::int64_t round, std::span<const std::byte> mean,
+                     std::span<const MeanPart> parts)>
+      call;
+};
+
 /// What happens when a worker's loss or weights are not finite. They are not published either way.
 enum class NotFinite {
   abort,  ///< Error(numeric), which ends the run
@@ -113,6 +134,11 @@ struct WorkerOptions {
   /// as without, and weights agree to the codec's precision.
   codec::Options codec;
   std::int64_t mix_every = 1;  ///< combine in every k-th step only
+  /// So many averages in such a step (multi-step gossip): atc makes W^k (x + δ) of x, awc
+  /// W^(k-1) (W x + δ). A schedule moves on by k rounds; each average sends messages, and messages
+  /// are coded each time. For rules that keep nothing between averages (awc, atc, local, pairwise),
+  /// at staleness 0; others are refused. Rounds count steps, as ever.
+  std::int64_t mix_times = 1;
   Initial initial = Initial::broadcast;
   Seconds deadline{300};  ///< for start-up, and for a wait without progress of any worker; on a
                           ///< device waits begin with the step that they are beside
@@ -134,11 +160,6 @@ struct WorkerOptions {
   /// refused. Initial weights, mean models, and the average that a worker adopts which comes back
   /// are not robust.
   Robust robust = Robust::none;
-  /// So many averages in such a step (multi-step gossip): atc makes W^k (x + δ) of x, awc
-  /// W^(k-1) (W x + δ). A schedule moves on by k rounds; each average sends messages, and messages
-  /// are coded each time. For rules that keep nothing between averages (awc, atc, local, pairwise),
-  /// at staleness 0; others are refused. Rounds count steps, as ever.
-  std::int64_t mix_times = 1;
   std::function<void()> on_healed;  ///< the optimizer's state may not be finite either
   /// Which tensors take part in rounds; null: all. Integers never do. Tensors that do not take part
   /// are neither averaged nor sent. If they differ among the workers at the start, worker 0 logs
@@ -151,6 +172,7 @@ struct WorkerOptions {
   /// same names, shapes and types, in the same order. Any element type; contiguous memory of the
   /// host or of the accelerator's device. The constructor alone reads and writes them.
   std::vector<TensorView> frozen;
+  MeanWatch on_mean;
   std::function<void(std::int64_t round)> on_round;  ///< after each round, on the worker's thread
   std::function<void(int peer)> on_suspect;          ///< a peer was left out of a round
   LogSink log;
@@ -269,9 +291,10 @@ class Worker {
   /// of the same layout, on the host or on this worker's device. Not collective: exact after
   /// await_finish(), else as recent and as precise as what has been published (see
   /// WorkerOptions::codec). When deaths have cut the topology, it is then the average of this
-  /// worker's part (see living_parts()): the others are another model.
-  void mean_model(std::span<std::byte> packed) const;
-  void mean_model(const std::vector<TensorView>& out) const;
+  /// worker's part (see living_parts()): the others are another model. Returns whose weights it is
+  /// made of.
+  std::vector<MeanPart> mean_model(std::span<std::byte> packed) const;
+  std::vector<MeanPart> mean_model(const std::vector<TensorView>& out) const;
   /// sqrt(mean_i ‖x_i - x̄‖²) over the same publications' parameters.
   double consensus_distance() const;
   /// Both together after await_finish(), with less traffic: the mean model goes into `packed`, the

@@ -142,6 +142,7 @@ Snapshot RemoteMirror::snapshot(int worker, std::span<std::byte> room, Piece& pi
   if (!tasks_.run(task, deadline) || task->result() == Snapshot::none) return Snapshot::none;
   std::copy(task->bytes().begin(), task->bytes().end(), room.begin());
   piece.sequence = task->sequence();
+  piece.round = task->round();
   return task->result();
 }
 

@@ -115,6 +115,7 @@ Snapshot SlotPeers::snapshot(int worker, std::span<std::byte> room, Piece& piece
     if (from != room.data()) std::memcpy(room.data(), from, bytes);
     if (still_holds_unwaited(publication, sequence, of_round)) {
       piece.sequence = sequence;
+      piece.round = of_round;
       return weights ? Snapshot::weights : Snapshot::message;
     }
     std::this_thread::yield();

@@ -230,6 +230,9 @@ void check_options(const WorkerOptions& options, const algorithm::RuleTraits& al
           "Worker: algorithm {} with staleness {}; messages of few entries need staleness 0",
           algorithm.name, staleness_text(options.staleness));
   check_mix_times(options, algorithm);
+  require(!options.on_mean.call || options.on_mean.every > 0, ErrorKind::argument,
+          "Worker: on_mean every {} rounds; a number of 1 or more is required",
+          options.on_mean.every);
 }
 
 }  // namespace fast::worker

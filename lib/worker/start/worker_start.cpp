@@ -41,7 +41,7 @@ void WorkerStart::adopt_initial() {
   together(adopting, [&] {
     if (broadcast.leads()) return;
     const AlignedBuffer packed(worker_.mixer.layout().size_bytes());
-    require(reader_.read(broadcast.leader(), packed), ErrorKind::internal,
+    require(reader_.read(broadcast.leader(), packed).has_value(), ErrorKind::internal,
             "Worker: worker 0's initial weights could not be read from worker {}",
             broadcast.leader());
     worker_.mixer.memory().copy_weights_from(packed.data());

@@ -14,7 +14,7 @@ TEST_CASE("the mean model is that of the workers that can be read, and says so w
     scene.peers->weights[worker] = std::vector<double>(Scene::count, static_cast<double>(worker));
   }
   const worker::ModelReader reader(scene.exchange, scene.peers, scene.mixer, scene.setting.shape);
-  const worker::MeanModel mean(scene.context, reader);
+  const worker::MeanModel mean(scene.context, reader, scene.peers);
   std::vector<double> out(Scene::count);
   mean.read({0, 1}, {view_of("x", std::span(out))});
   CHECK(out == std::vector<double>(Scene::count, 0.5));
@@ -29,6 +29,7 @@ TEST_CASE("room that is too small for a mean model is refused") {
   Scene scene(1, 3, stencil::ring());
   const worker::ModelReader reader(scene.exchange, scene.peers, scene.mixer, scene.setting.shape);
   std::vector<std::byte> room(Scene::count * sizeof(double) - 1);
-  CHECK_THROWS_WITH(worker::MeanModel(scene.context, reader).read({0, 1}, std::span(room)),
-                    ContainsSubstring("are needed"));
+  CHECK_THROWS_WITH(
+      worker::MeanModel(scene.context, reader, scene.peers).read({0, 1}, std::span(room)),
+      ContainsSubstring("are needed"));
 }

@@ -341,7 +341,67 @@ struct RingOfParabolas {
     x = next;
     return steps_first ? published : x;
   }
+  /// Of the mean of all parabolas, at x.
+  double suboptimality(double at) const {
+    double optimum = 0;
+    for (int j = 0; j < workers; ++j) optimum += static_cast<double>(j) * j / workers;
+    return (at - optimum) * (at - optimum) / 2;
+  }
+  double suboptimality_after(int steps) const {
+    return suboptimality(3 * (workers - 1) / 2.0) * std::pow(1 - rate, 2 * steps);
+  }
 };
+
+void watch_the_mean(const Group& group, const char* rule, bool together) {
+  const int n = group.size(), me = group.rank(), rounds = 30, watcher = n - 1;
+  RingOfParabolas ring{.workers = n, .steps_first = rule == std::string_view("atc")};
+  std::vector<std::vector<double>> published{ring.x};
+  for (int t = 0; t <= rounds + n; ++t) published.push_back(ring.advance());
+  const auto check = [&](std::int64_t round, double mean, std::span<const MeanPart> parts) {
+    expect(std::ssize(parts) == n, "all workers count");
+    double expected = 0;
+    for (int j = 0; j < n; ++j) {
+      const auto [worker, steps] = parts[static_cast<std::size_t>(j)];
+      expect(worker == j && std::abs(steps - round) <= n / 2 && (j != me || steps == round),
+             fmt::format("{}: part {} of worker {} has {} steps in round {}", rule, j, worker,
+                         steps, round));
+      expected += published[static_cast<std::size_t>(steps)][static_cast<std::size_t>(j)] / n;
+    }
+    expect_near(mean, expected, fmt::format("{}: the mean of these weights", rule), 1e-13);
+  };
+  std::vector<std::int64_t> seen;
+  WorkerOptions options = quick();
+  options.algorithm = algorithm::by_name(rule);
+  options.on_mean = {2, watcher,
+                     [&](std::int64_t round, std::span<const std::byte> mean, auto parts) {
+                       check(round, reinterpret_cast<const double*>(mean.data())[4], parts);
+                       seen.push_back(round);
+                     }};
+  Constant c(group, stencil::ring(), 3.0 * me, options);
+  for (int t = 1; t <= rounds; ++t) {
+    c.worker.step([&] {
+      for (double& value : c.x) value += ring.moved(value, static_cast<std::size_t>(me));
+    });
+    if (!together) continue;
+    group.all_gather("", Deadline(Seconds(30)), "all have made the round");
+    std::vector<double> mean(c.x.size());
+    const auto parts = c.worker.mean_model({view_of("x", std::span(mean))});
+    check(t, mean[0], parts);
+    for (const MeanPart& part : parts) expect(part.steps == t, "all have made as many steps");
+    expect_near(ring.suboptimality(mean[0]), ring.suboptimality_after(t), "suboptimality", 1e-12);
+    group.all_gather("", Deadline(Seconds(30)), "all have read it");
+  }
+  expect(std::ssize(seen) == (me == watcher ? rounds / 2 : 0), "one worker watches, each 2 rounds");
+  for (std::size_t k = 0; k < seen.size(); ++k)
+    expect(seen[k] == static_cast<std::int64_t>(2 * k + 2), "after rounds 2, 4, 6, ...");
+  // Final weights of atc, unlike what it publishes, are averaged.
+  group.all_gather("", Deadline(Seconds(30)), "nobody watches any more");
+  c.worker.await_finish();
+  std::vector<double> mean(c.x.size());
+  for (const MeanPart& part : c.worker.mean_model({view_of("x", std::span(mean))}))
+    expect(part.steps == rounds, "the end has all steps");
+  expect_near(ring.suboptimality(mean[0]), ring.suboptimality_after(rounds), "at the end", 1e-12);
+}
 
 void refuse_averages(const Group& group, const WorkerOptions& options, const std::string& why) {
   std::string text;
@@ -355,6 +415,15 @@ void refuse_averages(const Group& group, const WorkerOptions& options, const std
 }
 
 }  // namespace
+
+void the_mean_is_watched_while_all_go_on(const Group& group) {
+  for (const char* rule : {"awc", "atc"}) {
+    for (const bool together : {false, true}) watch_the_mean(group, rule, together);
+  }
+  WorkerOptions never = quick();
+  never.on_mean = {0, 0, [](std::int64_t, std::span<const std::byte>, auto) {}};
+  refuse_averages(group, never, "on_mean every 0 rounds; a number of 1 or more");
+}
 
 void several_averages_in_a_step(const Group& group) {
   const int n = group.size(), me = group.rank(), rounds = 12;

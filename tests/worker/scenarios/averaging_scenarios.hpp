@@ -18,6 +18,7 @@ void mean_model_and_distance_are_those_of_the_replicas(const Group& group);
 void reduced_models_are_those_of_the_replicas(const Group& group);
 void scattered_tensors_and_partial_participation(const Group& group);
 void mixing_every_third_step(const Group& group);
+void the_mean_is_watched_while_all_go_on(const Group& group);
 void several_averages_in_a_step(const Group& group);
 
 }  // namespace fast::testing

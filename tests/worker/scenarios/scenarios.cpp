@@ -36,6 +36,7 @@ const std::vector<NamedScenario>& scenarios() {
       FAST_SCENARIO(early_finishers_drop_out),
       FAST_SCENARIO(scattered_tensors_and_partial_participation),
       FAST_SCENARIO(mixing_every_third_step),
+      FAST_SCENARIO(the_mean_is_watched_while_all_go_on),
       FAST_SCENARIO(several_averages_in_a_step),
       FAST_SCENARIO(schedule_change_takes_effect),
       FAST_SCENARIO(rebinding_follows_moved_memory),

@@ -37,6 +37,7 @@ class SnapshotRead final : public RemoteTask {
   Snapshot result() const { return result_; }
   std::span<const std::byte> bytes() const { return {room_.data(), size_bytes_}; }
   std::uint64_t sequence() const { return target_.sequence; }
+  std::int64_t round() const { return target_.first; }
 
  private:
   enum class State { idle, looking, copying, checking, ended };
