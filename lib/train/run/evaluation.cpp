@@ -126,7 +126,8 @@ void Plateau::note(double loss, std::int64_t in_force, bool counts) {
   without_ = is_lower || is_pending || !counts ? 0 : without_ + 1;
   if (without_ <= rate_.plateau_patience) return;
   without_ = 0;
-  wanted_ = in_force + 1;
+  constexpr double least_change = 1e-8;  // as in PyTorch
+  if (rate_.at(1, 1, in_force) * (1 - rate_.plateau_factor) > least_change) wanted_ = in_force + 1;
 }
 
 std::vector<TensorView> Plateau::state() {

@@ -181,6 +181,10 @@ TEST_CASE(
   train::Plateau warm(rate);
   for (int epoch = 0; epoch < 5; ++epoch) warm.note(1, 0, false);
   CHECK(warm.wanted() == 0);
+  rate.base = 1e-7;  // to 1e-8; what is left to lower then is less than 1e-8
+  train::Plateau small(rate);
+  for (int epoch = 0; epoch < 20; ++epoch) small.note(1, small.wanted());
+  CHECK(small.wanted() == 1);
 }
 
 namespace {
