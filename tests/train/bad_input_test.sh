@@ -75,7 +75,7 @@ make_data() {
 check_data() {
   refused "no directory" "\"/no/such\"" "fashion-mnist" "directory" -- --data /no/such
   mkdir -p "$directory/named/digits/metrics"
-  expect "a directory of a data set's name" "has no train-images" "./digits comes before the data set" \
+  expect "a directory of a data set's name" "digits has no train-" "./digits comes before the data set" \
     -- env -C "$directory/named" "$program" --data digits --quiet
   refused "a file is missing" "absent has no t10k-images" -- --data "$directory/absent"
   refused "truncated" "train-images-idx3-ubyte" "47040 bytes" "download it again" \
