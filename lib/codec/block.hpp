@@ -17,7 +17,7 @@ inline constexpr std::size_t group_elements = 256;
 /// Bytes of `count` coded values. Runs of multiples of group_elements may be coded one by one.
 std::size_t coded_bytes(Kind kind, std::size_t count);
 
-/// Kinds bf16, fp16, int8, f64, int4 and int2. `to` has room for coded_bytes(kind, count).
+/// Kinds whose record has `encode`, and f64. `to` has room for coded_bytes(kind, count).
 void encode(Kind kind, const float* from, std::size_t count, std::byte* to,
             const Rounding& rounding = {});
 void encode(Kind kind, const double* from, std::size_t count, std::byte* to,
@@ -46,6 +46,7 @@ void narrow(Float16* to, const float* from, std::size_t count);
 struct Record {
   bool for_users = true;      ///< may be chosen; else rules alone take it
   bool stochastic = false;    ///< there is also NAME_stochastic, which rounds at random
+  bool random = false;        ///< NAME itself rounds at random; there is no other one
   bool feeds_back = false;    ///< what coding lost is added to the next message
   bool by_tensor = false;     ///< groups do not go beyond a tensor
   bool keeps_halves = false;  ///< 16-bit parameters travel as they are
@@ -66,7 +67,7 @@ struct Record {
 const Record& record_of(Kind kind);
 
 namespace records {
-extern const Record identity, bf16, fp16, int8, f64, sparse, selected, int4, int2;
+extern const Record identity, bf16, fp16, int8, f64, sparse, selected, int4, int2, qsgd4, qsgd2;
 }  // namespace records
 
 }  // namespace fast::codec

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fast/core/random.hpp>
 #include <limits>
 
 #include "codec/block.hpp"
@@ -31,14 +32,15 @@ struct Groups {
   }
 };
 
-/// The record of a codec that codes each group on its own: encode_group(values, count, to) and
-/// decode_group(from, count, values).
+/// The record of a codec that codes each group on its own: encode_group(values, count, to,
+/// rounding) and decode_group(from, count, values).
 template <class Places, auto encode_group, auto decode_group>
 constexpr Record record_of_groups() {
   Record record{.feeds_back = true, .by_tensor = true, .coded_bytes = Places::coded_bytes};
-  record.encode = [](const float* from, std::size_t count, std::byte* to, const Rounding&) {
+  record.encode = [](const float* from, std::size_t count, std::byte* to,
+                     const Rounding& rounding) {
     Places::for_each(to, count, [&](std::size_t first, std::size_t length, std::byte* group) {
-      encode_group(from + first, length, group);
+      encode_group(from + first, length, group, {rounding.key, rounding.first + first});
     });
   };
   record.decode = [](const std::byte* from, std::size_t count, float* to) {
@@ -95,15 +97,38 @@ const Record records::int8{
         },
 };
 
-// Two codes of 4 bits a byte, the first in the low half: c + 8 of c = round(x/s) from -7 to 7. The
-// scale s = max|x|/7 of a group lies before its codes.
+// Whole codes c from -levels to levels in 4 or 2 bits each, as c + levels + 1, the first in the
+// lowest bits of a byte. The scale of a group lies before its codes.
 
 namespace {
 
-constexpr std::size_t int4_scale_bytes = sizeof(float);
-constexpr int most_int4 = 7, zero_int4 = 8;
+template <int most>
+struct WholeCodes {
+  static constexpr int levels = most, zero = levels + 1;
+  static constexpr std::size_t per_byte = levels == 1 ? 4 : 2, bits = 8 / per_byte;
+  using Places = Groups<sizeof(float), per_byte>;
 
-using Int4Groups = Groups<int4_scale_bytes, 2>;
+  static void write(float scale, const int* codes, std::size_t count, std::byte* to) {
+    std::memcpy(to, &scale, sizeof scale);
+    std::byte* bytes = to + sizeof scale;
+    std::fill_n(bytes, Places::code_bytes(count), std::byte{0});
+    for (std::size_t e = 0; e < count; ++e)
+      bytes[e / per_byte] |= static_cast<std::byte>((codes[e] + zero) << bits * (e % per_byte));
+  }
+  static void decode(const std::byte* from, std::size_t count, float* x) {
+    float scale;
+    std::memcpy(&scale, from, sizeof scale);
+    constexpr int mask = (1 << bits) - 1;
+    for (std::size_t e = 0; e < count; ++e) {
+      const int several = std::to_integer<int>(from[sizeof scale + e / per_byte]);
+      x[e] = scale * static_cast<float>((several >> bits * (e % per_byte) & mask) - zero);
+    }
+  }
+};
+
+// int4: c = round(x/s) with the scale s = max|x|/7.
+
+using Int4 = WholeCodes<7>;
 
 float int4_scale_of(const float* x, std::size_t count) {
   float largest = 0;
@@ -112,36 +137,59 @@ float int4_scale_of(const float* x, std::size_t count) {
     largest = std::max(largest, std::abs(x[e]));
     finite &= std::isfinite(x[e]);
   }
-  return finite ? largest / most_int4 : std::numeric_limits<float>::quiet_NaN();
+  return finite ? largest / Int4::levels : std::numeric_limits<float>::quiet_NaN();
 }
 
-void encode_int4(const float* x, std::size_t count, std::byte* to) {
+void encode_int4(const float* x, std::size_t count, std::byte* to, const Rounding&) {
   const float scale = int4_scale_of(x, count);
-  std::memcpy(to, &scale, int4_scale_bytes);
   const float inverse = scale > std::numeric_limits<float>::min() ? 1 / scale : 0;
-  std::uint8_t codes[group_elements] = {};
-  for (std::size_t e = 0; e < count && inverse > 0; ++e) {
-    const float c = std::clamp(std::nearbyint(x[e] * inverse), -1.0F * most_int4, 1.0F * most_int4);
-    codes[e] = static_cast<std::uint8_t>(static_cast<int>(c) + zero_int4);
-  }
-  if (inverse == 0) std::fill_n(codes, count, std::uint8_t{zero_int4});
-  for (std::size_t b = 0; b < Int4Groups::code_bytes(count); ++b) {
-    to[int4_scale_bytes + b] = static_cast<std::byte>(codes[2 * b] | codes[2 * b + 1] << 4);
-  }
+  int codes[group_elements] = {};
+  constexpr float most = Int4::levels;
+  for (std::size_t e = 0; e < count && inverse > 0; ++e)
+    codes[e] = static_cast<int>(std::clamp(std::nearbyint(x[e] * inverse), -most, most));
+  Int4::write(scale, codes, count, to);
 }
 
-void decode_int4(const std::byte* from, std::size_t count, float* x) {
-  float scale;
-  std::memcpy(&scale, from, int4_scale_bytes);
-  for (std::size_t e = 0; e < count; ++e) {
-    const int both = std::to_integer<int>(from[int4_scale_bytes + e / 2]);
-    x[e] = scale * static_cast<float>((e % 2 == 0 ? both & 15 : both >> 4) - zero_int4);
+// qsgd4 and qsgd2: QSGD (Alistarh et al. 2017, arXiv 1610.02132, section 3.1) of each group, with
+// s = 7 levels and 1: |c| is s|x|/‖x‖, rounded up or down at random so that the mean is exact. What
+// that adds to the mean square is at most τ‖x‖², τ = min(d/s², √d/s), of d elements in the group.
+// The scale is ‖x‖/(s(1+τ)). The code Q so contracts: the mean of ‖x - Q(x)‖² is at most
+// (1 - 1/(1+τ))‖x‖² (Koloskova et al. 2019, arXiv 1902.00340, section 3.2). What holds for each
+// group holds for their sum.
+
+template <int levels>
+void encode_qsgd(const float* x, std::size_t count, std::byte* to, const Rounding& rounding) {
+  double squares = 0;
+  for (std::size_t e = 0; e < count; ++e) squares += static_cast<double>(x[e]) * x[e];
+  const double norm = std::sqrt(squares), d = static_cast<double>(count);
+  const double tau = std::min(d / (levels * levels), std::sqrt(d) / levels);
+  int codes[group_elements] = {};
+  for (std::size_t e = 0; e < count && norm > 0 && std::isfinite(norm); ++e) {
+    const std::uint64_t random = mix_seed(rounding.key.value_or(0), rounding.first + e);
+    const double threshold = static_cast<double>(random >> 11) * 0x1p-53;
+    const double size = levels * (std::abs(static_cast<double>(x[e])) / norm);
+    const int code = std::min(levels, static_cast<int>(size + threshold));
+    codes[e] = std::signbit(x[e]) ? -code : code;
   }
+  const double scale = norm / (levels * (1 + tau));
+  WholeCodes<levels>::write(
+      std::isfinite(norm) ? static_cast<float>(scale) : std::numeric_limits<float>::quiet_NaN(),
+      codes, count, to);
+}
+
+template <int levels>
+constexpr Record qsgd_record() {
+  using Codes = WholeCodes<levels>;
+  Record record = record_of_groups<typename Codes::Places, encode_qsgd<levels>, Codes::decode>();
+  record.random = true;
+  return record;
 }
 
 }  // namespace
 
-const Record records::int4 = record_of_groups<Int4Groups, encode_int4, decode_int4>();
+const Record records::int4 = record_of_groups<Int4::Places, encode_int4, Int4::decode>();
+const Record records::qsgd4 = qsgd_record<7>();
+const Record records::qsgd2 = qsgd_record<1>();
 
 // Four codes of 2 bits a byte, the first in the lowest bits: the sign, and whether |x| is above the
 // mean |x| of the group. A group has two scales: the mean |x| of the elements below that mean, and
@@ -175,7 +223,7 @@ Int2Scales int2_scales_of(const float* x, std::size_t count, float mean) {
           many_above > 0 ? static_cast<float>(above / static_cast<double>(many_above)) : 0};
 }
 
-void encode_int2(const float* x, std::size_t count, std::byte* to) {
+void encode_int2(const float* x, std::size_t count, std::byte* to, const Rounding&) {
   double sum = 0;
   for (std::size_t e = 0; e < count; ++e) sum += std::abs(x[e]);
   const float mean = static_cast<float>(sum / static_cast<double>(count));

@@ -10,9 +10,10 @@ namespace {
 
 /// By Kind.
 constexpr Named<const Record*> entries[] = {
-    {"identity", &records::identity}, {"bf16", &records::bf16}, {"fp16", &records::fp16},
-    {"int8", &records::int8},         {"f64", &records::f64},   {"sparse", &records::sparse},
-    {"selected", &records::selected}, {"int4", &records::int4}, {"int2", &records::int2},
+    {"identity", &records::identity}, {"bf16", &records::bf16},   {"fp16", &records::fp16},
+    {"int8", &records::int8},         {"f64", &records::f64},     {"sparse", &records::sparse},
+    {"selected", &records::selected}, {"int4", &records::int4},   {"int2", &records::int2},
+    {"qsgd4", &records::qsgd4},       {"qsgd2", &records::qsgd2},
 };
 
 constexpr bool is_row(Kind kind, std::string_view name) {
@@ -35,7 +36,7 @@ std::vector<Choice> make_choices() {
     const auto& [name, record] = entries[row];
     const auto kind = static_cast<Kind>(row);
     if (!record->for_users) continue;
-    all.push_back({std::string(name), {.kind = kind}});
+    all.push_back({std::string(name), {.kind = kind, .stochastic = record->random}});
     if (record->stochastic)
       all.push_back({fmt::format("{}_stochastic", name), {.kind = kind, .stochastic = true}});
   }
@@ -61,7 +62,8 @@ Options by_name(std::string_view name) { return registry().at(name).options; }
 
 std::string name(const Options& options) {
   for (const auto& [name, known] : registry().entries) {
-    if (known.kind == options.kind && known.stochastic == options.stochastic) return name;
+    const bool fits = known.stochastic == options.stochastic || record_of(known.kind).random;
+    if (known.kind == options.kind && fits) return name;
   }
   fail(ErrorKind::argument, "codec: no {} rounding of this kind; choose one of {}",
        options.stochastic ? "stochastic" : "nearest", fmt::join(names(), ", "));

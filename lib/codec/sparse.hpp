@@ -65,9 +65,9 @@ void decode_sparse(const SparseShape& shape, const std::byte* vector, std::uint6
 void decode_sparse(const SparseShape& shape, const std::byte* vector, std::uint64_t first,
                    std::size_t count, double* to);
 
-// Messages with a part of a vector. The number of the combination tells all workers which elements
-// travel. A message has this number, then the values in ascending order of elements. It has no
-// indices. Values are exact, or have 16 bits each.
+// Messages with a part of a vector. A number tells which elements travel: that of the combination,
+// or one that the sender has drawn. A message has this number, then the values in ascending order
+// of elements. It has no indices. Values are exact, or have 16 bits each.
 
 /// Which entries travel in which combination.
 struct SelectedShape {
@@ -77,6 +77,7 @@ struct SelectedShape {
   std::uint64_t run = 0;
   std::uint64_t parts = 1;
   std::uint64_t seed = 1;
+  bool of_changes = false;  ///< entries that do not travel are 0
   /// The code of the values: identity, bf16 or fp16.
   Kind code = Kind::identity;
   std::size_t value_bytes = sizeof(float);  ///< or of double; 2 with a code

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <fast/core/random.hpp>
 
 #include "combine/segment_sweep.hpp"
 #include "core/floating.hpp"
@@ -47,8 +48,15 @@ void HostMixer::begin_message(const Pass& pass) {
     std::byte* vector = pass.next->vector(k);
     if (message.kind() == codec::Kind::sparse)
       writers_.emplace_back(message.sparse(), vector, coder_.rounding_key(k));
-    if (message.kind() == codec::Kind::selected) codec::write_combination(vector, pass.info.round);
+    if (message.kind() == codec::Kind::selected)
+      codec::write_combination(vector, selected_by(pass.info.round));
   }
+}
+
+/// The seed of the codec is the worker's own.
+std::int64_t HostMixer::selected_by(std::int64_t round) const {
+  if (!coded_.selected().of_changes) return round;
+  return static_cast<std::int64_t>(mix_seed(codec_.seed, static_cast<std::uint64_t>(round)));
 }
 
 void HostMixer::run(const Pass& pass) {

@@ -21,6 +21,8 @@ class HostMixer final : public Mixer {
   struct SegmentSweep;
   void run(const Pass& pass) override;
   void begin_message(const Pass& pass);
+  /// The number by which a message of that combination says which entries travel.
+  std::int64_t selected_by(std::int64_t round) const;
   AlignedBuffer kept() const;
   template <class T>
   const PartUpdate<T>* update() const {

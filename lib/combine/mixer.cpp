@@ -13,6 +13,7 @@ codec::SelectedShape selected_shape(const algorithm::Selection& selection, codec
   const bool runs = selection.kind == algorithm::Selection::Kind::one_of_each_run;
   (runs ? shape.run : shape.parts) = size;
   shape.seed = selection.seed;
+  shape.of_changes = selection.of_changes;
   shape.code = codec::code_of_entries(code);
   return shape;
 }

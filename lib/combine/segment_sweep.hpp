@@ -223,7 +223,7 @@ struct HostMixer::SegmentSweep {
     return scratch;
   }
 
-  /// The entries that have traveled, among `others`.
+  /// The entries that have traveled, among `others`, or among zeros.
   const T* selected_message(const std::byte* vector, const T* others, std::size_t first,
                             std::size_t count, T* out, std::byte* room) const {
     const codec::SelectedShape& shape = coded.selected();
@@ -232,7 +232,10 @@ struct HostMixer::SegmentSweep {
     const auto range = shape.range(combination, piece.first + first, count);
     const std::byte* stored = read_optimistically(vector + shape.offset_bytes(range.first), room,
                                                   range.count * shape.value_bytes);
-    std::copy_n(others, count, out);
+    if (shape.of_changes)
+      std::fill_n(out, count, T{0});
+    else
+      std::copy_n(others, count, out);
     codec::decode_selected(shape, shape.code_of(segment.dtype), combination, stored,
                            piece.first + first, count, out);
     return out;
@@ -436,9 +439,9 @@ struct HostMixer::SegmentSweep {
     if (sparse) return mixer.writers_[i].append(values, piece.first + first, count);
     if (selected) {
       const codec::SelectedShape& shape = coded.selected();
-      return codec::encode_selected(shape, shape.code_of(segment.dtype), pass.info.round, values,
-                                    piece.first + first, count, pass.next->vector(k),
-                                    mixer.coder_.rounding_key(k));
+      return codec::encode_selected(shape, shape.code_of(segment.dtype),
+                                    mixer.selected_by(pass.info.round), values, piece.first + first,
+                                    count, pass.next->vector(k), mixer.coder_.rounding_key(k));
     }
     std::byte* to = pass.next->vector(k) + piece.code_offset(first);
     if (plain) return note(stream(reinterpret_cast<Stored*>(to), values, count));

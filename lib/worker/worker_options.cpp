@@ -47,7 +47,7 @@ void add_exchange_rows(OptionTable& table, WorkerOptions& worker) {
       .add(
           "codec", worker.codec, codecs(),
           "coding of messages: identity, bf16 or fp16 (half the bytes), int8 (a quarter), int4 and "
-          "int2 (for rules that send changes); "
+          "int2 (for rules that send changes), qsgd4 and qsgd2 (QSGD, for the same rules); "
           "bf16_stochastic and int8_stochastic round at random so that the mean is exact")
       .agreed();
   table

@@ -70,8 +70,11 @@ fast::algorithm::Parameters parameters_of(const Plan& plan) {
   const std::string& rule = plan.rule;
   if (rule == "choco" || rule == "sparta") {
     // Elements are equal in the small programs: all must travel, or they would differ, as if torn.
-    if (!plan.is_training()) return {{"fraction", "1"}};
-    return {};
+    fast::algorithm::Parameters parameters;
+    if (!plan.is_training()) parameters["fraction"] = "1";
+    if (rule == "choco" && plan.sparse) parameters["random_k"] = "true";
+    if (rule == "choco" && plan.sparse && plan.is_training()) parameters["fraction"] = "0.1";
+    return parameters;
   }
   const bool coded = plan.codec != "identity";
   if (rule == "diloco" && plan.sparse) {  // elements are equal in the small programs, as above

@@ -170,7 +170,8 @@ void draw_setting(Plan& plan, Rng& rng) {
 
 /// From numbers of its own, as draw_features().
 void draw_entries(Plan& plan, Rng rng) {
-  plan.sparse = plan.rule == "diloco" && !plan.devices && rng.below(2) == 0;
+  const bool may = plan.rule == "diloco" || plan.rule == "choco";
+  plan.sparse = may && !plan.devices && rng.below(2) == 0;
 }
 
 /// From numbers of its own: other choices are the same with and without it.
@@ -241,7 +242,8 @@ std::string why_not(const Plan& plan) try {
     return "it has no neighbors";
   if (plan.workers < plan.hosts) return "a host without a worker";
   if (static_cast<int>(plan.killed().size()) >= plan.workers) return "no survivor";
-  if (plan.sparse && plan.rule != "diloco") return "diloco alone sends its largest entries";
+  if (plan.sparse && plan.rule != "diloco" && plan.rule != "choco")
+    return "diloco and choco alone send few entries";
   const std::string no_features = why_no_features(plan);
   if (!no_features.empty()) return no_features;
   const std::string refused = why_refused(plan, options, schedule);

@@ -23,7 +23,7 @@ void read_word(Plan& plan, const std::string& key, const std::string& text) {
   } else if (key == "codec") {
     plan.codec = text;
   } else if (key == "entries") {
-    plan.sparse = text == "largest";
+    plan.sparse = text == "few";
   } else if (key == "arena") {
     plan.rotating = text == "rotating";
   } else if (key == "hosts") {
@@ -137,7 +137,7 @@ std::string write(const Plan& plan) {
       : plan.large ? "large"
                    : "small",
       plan.lenet ? "lenet" : "parabola", plan.seed);
-  if (plan.sparse) line += " entries=largest";
+  if (plan.sparse) line += " entries=few";
   if (plan.learns_suspicion) line += " suspect=auto";
   if (!plan.with.empty()) line += fmt::format(" with={}", fmt::join(plan.with, ","));
   for (const Event& event : plan.events) line += fmt::format(" {}", write(event));

@@ -17,7 +17,7 @@ struct Plan {
   std::string topology = "ring";
   std::int64_t staleness = 0;  ///< -1: unbounded
   std::string codec = "identity";
-  bool sparse = false;    ///< diloco sends its largest entries
+  bool sparse = false;    ///< diloco sends its largest entries, choco random ones
   bool rotating = false;  ///< weights live in the slots
   int hosts = 1;
   std::string path = "measured";  ///< between hosts

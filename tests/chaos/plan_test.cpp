@@ -62,7 +62,7 @@ TEST_CASE("a drawn schedule runs, is the same again, and survives being written 
   std::set<bool> learns;
   const Wish wish = everything();
   const std::size_t all_pairs = wish.rules.size() * wish.kinds.size();
-  for (std::uint64_t index = 0; index < all_pairs; ++index) {
+  for (std::uint64_t index = 0; index < 2 * all_pairs; ++index) {
     const Plan plan = draw(wish, 3, index);
     CAPTURE(write(plan));
     CHECK(why_not(plan).empty());
@@ -83,20 +83,25 @@ TEST_CASE("a drawn schedule runs, is the same again, and survives being written 
   CHECK(learns.size() == 2);
 }
 
-TEST_CASE("diloco is drawn with all entries and with the largest, exact and coded") {
-  Wish wish = everything();
-  wish.rules = {"diloco"};
-  std::set<std::pair<bool, bool>> kinds;
-  for (std::uint64_t index = 0; index < 60; ++index) {
-    const Plan plan = draw(wish, 3, index);
-    CAPTURE(write(plan));
-    CHECK(why_not(plan).empty());
-    CHECK(read(write(plan)) == plan);
-    kinds.emplace(plan.sparse, plan.codec != "identity");
+TEST_CASE("diloco and choco are drawn with all entries and with few, exact and coded") {
+  for (const char* rule : {"diloco", "choco"}) {
+    Wish wish = everything();
+    wish.rules = {rule};
+    std::set<std::pair<bool, bool>> kinds;
+    std::set<std::string> codecs;
+    for (std::uint64_t index = 0; index < 400; ++index) {
+      const Plan plan = draw(wish, 3, index);
+      CAPTURE(write(plan));
+      CHECK(why_not(plan).empty());
+      CHECK(read(write(plan)) == plan);
+      kinds.emplace(plan.sparse, plan.codec != "identity");
+      codecs.insert(plan.codec);
+    }
+    CHECK(kinds.size() == 4);
+    CHECK(codecs.count("qsgd4") + codecs.count("qsgd2") == 2);
   }
-  CHECK(kinds.size() == 4);
-  CHECK_THAT(why_not(read("rule=awc workers=3 entries=largest kill:1@54+0/0*0")),
-             ContainsSubstring("diloco alone"));
+  CHECK_THAT(why_not(read("rule=awc workers=3 entries=few kill:1@54+0/0*0")),
+             ContainsSubstring("diloco and choco alone"));
 }
 
 TEST_CASE("a schedule's line that is no good names the word") {

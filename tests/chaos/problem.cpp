@@ -23,13 +23,18 @@ constexpr double learning_rate = 0.02;
 /// How far elements may differ that differ by random roundings only: of 1/64 of the largest value,
 /// several in a row. A torn read shows if the values that it mixes differ by more.
 constexpr double random_roundings = 0.25;
+/// The same of codes with few levels, whose steps are as large as the values.
+constexpr double few_levels = 1;
+
+double slack_of(const std::string& codec) {
+  if (codec.starts_with("qsgd")) return few_levels;
+  return codec.ends_with("stochastic") ? random_roundings : 0;
+}
 
 class Parabola : public Problem {
  public:
   Parabola(const Plan& plan, int rank)
-      : rank_(rank),
-        slack_(plan.codec.ends_with("stochastic") ? random_roundings : 0),
-        x_(plan.large ? large_elements : elements) {}
+      : rank_(rank), slack_(slack_of(plan.codec)), x_(plan.large ? large_elements : elements) {}
   std::vector<TensorView> parameters() override { return {view_of("x", std::span(x_))}; }
   void step(std::int64_t) override {
     for (double& value : x_) value += chaos::step * (target(rank_) - value);

@@ -9,7 +9,7 @@ std::vector<Refusal> refusals() {
       {read("rule=pairwise workers=4 topology=alternating_pairs staleness=3"),
        "runs at staleness 0 only"},
       {read("rule=push_sum workers=3 codec=bf16"), "runs with identity only"},
-      {read("rule=choco workers=3 codec=int8"), "runs with identity only"},
+      {read("rule=choco workers=3 entries=few codec=int8"), "it needs 16 at least"},
       {read("rule=d2 workers=4 topology=one_peer_exponential"), "needs a topology that stays"},
       {read("rule=push_sum workers=4 topology=one_peer_exponential staleness=1"),
        "running sums need edges that stay"},

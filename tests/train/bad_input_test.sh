@@ -153,8 +153,8 @@ check_names() {
   refused "arena with an average over steps" "rotating arena" "fixed arena" -- --arena rotating --ema 0.9
   refused "rule of an all-reduce" "--algorithm: without effect" "leave one of the two out" -- --exchange allreduce --algorithm d2
   refused "codec of an all-reduce" "--codec: without effect" "exactly" -- --codec bf16 --exchange allreduce
-  refused "codec of a rule that needs none" "algorithm choco with codec int8" "identity only" \
-    -- --codec int8 --algorithm choco
+  refused "codec of a rule that needs none" "algorithm event_triggered with codec int8" "identity only" \
+    -- --codec int8 --algorithm event_triggered
   refused "local under mpiexec" "mpiexec started 3" "leave mpiexec out" -- --exchange local
   refused "schedule" "\"linear\"" "constant, step, cosine or plateau" -- --lr-schedule linear
   refused "optimizer" "\"lion\"" "choose sgd, adam or adamw" -- --optimizer lion

@@ -73,8 +73,8 @@ struct Sparsity {
   std::size_t of(std::size_t parameter_count) const;
 };
 
-/// Which entries of a payload travel. All workers know them from the number of the combination, so
-/// that no indices travel. Readers take entries that do not travel as equal to their own.
+/// Which entries of a payload travel. All workers know them from a number in the message, so that
+/// no indices travel. Readers take entries that do not travel as equal to their own.
 struct Selection {
   enum class Kind {
     all,
@@ -83,6 +83,8 @@ struct Selection {
   } kind = Kind::all;
   std::int64_t size = 1;
   std::uint64_t seed = 1;
+  /// The payload is a change: entries that do not travel are 0, and each worker draws its own.
+  bool of_changes = false;
   bool selects() const { return kind != Kind::all; }
 };
 

@@ -82,10 +82,16 @@ Rule relay_sum();
 
 struct ChocoOptions {
   std::int64_t top_k = 0;       ///< entries sent a round; 0: by fraction
-  double fraction = 0.01;       ///< of the parameters sent a round, when top_k is 0
+  double fraction = 0.01;       ///< of the parameters sent a round, when top_k is 0; 1: all of them
   double consensus_step = 0.1;  ///< α; what converges falls with `fraction`: 0.3 does not at 1 %
+  /// Draws the entries: of each run of 1/fraction one, by the worker's WorkerOptions::codec.seed
+  /// and the round. Values alone travel, as they are: they contract by 1 - fraction, a factor
+  /// 1/fraction would not.
+  bool random_k = false;
 };
-/// Sends the entries that changed most, the rest being remembered (error feedback).
+/// Sends Q(x½ - x̂), the rest being remembered (error feedback): the entries that changed most, a
+/// random part of them, or all of them. The codec codes what is sent. Q has to contract: the mean
+/// of ‖x - Q(x)‖² is at most (1-δ)‖x‖² with δ > 0, which unbiased codes reach by a factor 1/(1+τ).
 Rule choco(const ChocoOptions& options = {});
 
 /// Stochastic gradient push, for directed graphs: column-stochastic weights, and a mass p beside

@@ -29,8 +29,8 @@ struct Options {
   std::uint64_t seed = 1;  ///< of the random roundings; a worker's own follows from it and its rank
 };
 
-/// Those that a user may choose: identity, bf16, bf16_stochastic, fp16, int8, int8_stochastic, int4
-/// and int2.
+/// Those that a user may choose: identity, bf16, bf16_stochastic, fp16, int8, int8_stochastic,
+/// int4, int2, qsgd4 and qsgd2.
 std::vector<std::string_view> names();
 /// Throws Error(argument) that lists the names.
 Options by_name(std::string_view name);

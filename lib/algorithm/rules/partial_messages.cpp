@@ -12,31 +12,47 @@
 namespace fast::algorithm {
 namespace {
 
-/// Memory: 2P of state, P of scratch, P in a slot for the mean model. Bytes: what is sent, q, has
-/// top_k entries that are not zero; each costs its index (4 bytes) and its value.
-/// State: x̂_i (at first 0, or the weights where all start with the same), and Σ_j W_ij (x̂_j - x̂_i),
-/// which with a constant W grows by the neighbors' pull of q: so no copy of each neighbor's x̂ is
-/// kept.
+// What rules share that draw the entries of a message at random.
+
+constexpr std::string_view why_bits_of_entries = "entries that travel alone share no scale";
+
+Selection one_of_each_run(double fraction) {
+  return {.kind = Selection::Kind::one_of_each_run,
+          .size = saturate<std::int64_t>(std::round(1 / fraction))};
+}
+
+/// Memory: 2P of state, P of scratch, P in a slot for the mean model. Bytes: of top_k entries each
+/// its index (4 bytes) and its value; of random_k the values alone; all of them in the codec's
+/// code. State: x̂_i (at first 0, or the weights where all start with the same), and Σ_j W_ij (x̂_j -
+/// x̂_i), which with a constant W grows by the neighbors' pull of q: so no copy of each neighbor's x̂
+/// is kept. What a message becomes on its way is known in combine() only.
 class Choco {
  public:
   explicit Choco(const ChocoOptions& options) : options_(options) {}
 
   RuleTraits traits() const {
-    return {.name = "choco",
-            .summary = "q = top-k of x½ - x̂ is sent; x⁺ = x½ + α Σ_j W_ij (x̂_j - x̂_i)",
-            .source = "CHOCO-SGD, Koloskova et al. 2019, arXiv 1902.00340, algorithm 2",
-            .messages = {.delivery = Delivery::every,
-                         .sparsity = sparsity(),
-                         .weights_apart = true,
-                         .own = Own::unused,
-                         .surveys = true},
-            .timing = {.publish_point = PublishPoint::after_step,
-                       .why_synchronous = "every message must be added exactly once"},
-            .topology = {.needs_static = true},
-            .precision = {.why_exact = "it sends few entries as they are"},
-            .memory = {.vectors = 2, .remembers_neighbors = true},
-            .parameters = fmt::format("top_k={} fraction={} consensus_step={}", options_.top_k,
-                                      options_.fraction, options_.consensus_step)};
+    RuleTraits traits{.name = "choco",
+                      .summary = "q = Q(x½ - x̂) is sent; x⁺ = x½ + α Σ_j W_ij (x̂_j - x̂_i)",
+                      .source = "CHOCO-SGD, Koloskova et al. 2019, arXiv 1902.00340, algorithm 2",
+                      .messages = {.delivery = Delivery::every,
+                                   .sparsity = sparsity(),
+                                   .weights_apart = true,
+                                   .own = Own::message,
+                                   .surveys = chooses_largest()},
+                      .timing = {.publish_point = PublishPoint::after_step,
+                                 .why_synchronous = "every message must be added exactly once"},
+                      .topology = {.needs_static = true},
+                      .precision = {.least_bits = 1, .corrects_coding = true},
+                      .memory = {.vectors = 2, .remembers_neighbors = true},
+                      .parameters = fmt::format(
+                          "top_k={} fraction={} random_k={} consensus_step={}", options_.top_k,
+                          options_.fraction, options_.random_k, options_.consensus_step)};
+    if (!options_.random_k) return traits;
+    traits.messages.selection = one_of_each_run(options_.fraction);
+    traits.messages.selection.of_changes = true;
+    traits.precision.least_bits = 16;
+    traits.precision.why_bits = why_bits_of_entries;
+    return traits;
   }
   template <class T>
   void start(const Block<T>& block) {
@@ -50,12 +66,10 @@ class Choco {
   template <class T>
   void survey(const Block<T>& block) {
     if (block.first == 0) largest_.begin();
-    for (std::size_t e = 0; e < block.count; ++e) {
-      largest_.add(static_cast<double>(block.current[e]) - block.state[0][e]);
-    }
+    for (std::size_t e = 0; e < block.count; ++e) largest_.add(unsent(block, e));
   }
   bool begin_publish(const RoundInfo&, std::span<double>) {
-    largest_.choose(sparsity().of(largest_.count()));
+    if (chooses_largest()) largest_.choose(sparsity().of(largest_.count()));
     return true;
   }
   void begin_combine(const RoundInfo& info, std::span<const double>, std::span<const double>) {
@@ -63,12 +77,11 @@ class Choco {
   }
   template <class T>
   void publish(const Block<T>& block) {
-    const bool sends = resynchronization_.sends();
+    const bool sends = resynchronization_.sends(), all = !chooses_largest();
     for (std::size_t e = 0; e < block.count; ++e) {
-      const double difference = static_cast<double>(block.current[e]) - block.state[0][e];
-      const T q = sends && largest_.takes(difference) ? static_cast<T>(difference) : T{0};
-      block.payload[0][e] = q;
-      block.state[0][e] += q;
+      const double difference = unsent(block, e);
+      const bool goes = sends && (all || largest_.takes(difference));
+      block.payload[0][e] = goes ? static_cast<T>(difference) : T{0};
     }
   }
   template <class T>
@@ -76,6 +89,7 @@ class Choco {
     const T step =
         resynchronization_.uses_differences() ? static_cast<T>(options_.consensus_step) : T{0};
     for (std::size_t e = 0; e < block.count; ++e) {
+      block.state[0][e] += block.own[0][e];
       block.state[1][e] += block.pull[0][e];
       block.current[e] += step * block.state[1][e];
     }
@@ -84,7 +98,17 @@ class Choco {
   std::vector<TensorView> numbers() { return {resynchronization_.view()}; }
 
  private:
-  Sparsity sparsity() const { return {options_.top_k, options_.fraction}; }
+  template <class T>
+  static double unsent(const Block<T>& block, std::size_t e) {
+    return static_cast<double>(block.current[e]) - block.state[0][e];
+  }
+  bool chooses_largest() const {
+    return !options_.random_k && (options_.top_k > 0 || options_.fraction < 1);
+  }
+  Sparsity sparsity() const {
+    if (!chooses_largest()) return {};
+    return {options_.top_k, options_.fraction};
+  }
   ChocoOptions options_;
   Resynchronization resynchronization_;
   TopK largest_;
@@ -99,6 +123,9 @@ Rule choco(const ChocoOptions& options) {
           "choco: top_k {}, fraction {}, consensus_step {}; top_k must be 0 or more, the others "
           "above 0 and at most 1",
           options.top_k, options.fraction, options.consensus_step);
+  require(!options.random_k || options.top_k == 0, ErrorKind::argument,
+          "choco: random_k with top_k {}; random_k draws by `fraction`, leave top_k out",
+          options.top_k);
   return elementwise(Choco(options));
 }
 
@@ -107,6 +134,7 @@ const RuleEntry entries::choco{[](ParameterReader& reader) {
   reader.read("top_k", options.top_k);
   reader.read("fraction", options.fraction);
   reader.read("consensus_step", options.consensus_step);
+  reader.read("random_k", options.random_k);
   return algorithm::choco(options);
 }};
 
@@ -218,9 +246,9 @@ struct Sparta : WeightsPublished {
 
   RuleTraits traits() const;
   Selection selection() const {
-    return {Selection::Kind::one_of_each_run,
-            saturate<std::int64_t>(std::round(1 / options.fraction)),
-            static_cast<std::uint64_t>(options.seed)};
+    Selection selection = one_of_each_run(options.fraction);
+    selection.seed = static_cast<std::uint64_t>(options.seed);
+    return selection;
   }
 
   template <class T>
@@ -235,7 +263,7 @@ RuleTraits Sparta::traits() const {
           .source = "SPARTA, exo-explore/gym, strategy/sparta.py, with neighbors in place of all",
           .messages = {.selection = selection(), .weights_apart = true, .own = Own::unused},
           .timing = {.publish_point = PublishPoint::after_step},
-          .precision = {.least_bits = 16, .why_bits = "entries that travel alone share no scale"},
+          .precision = {.least_bits = 16, .why_bits = why_bits_of_entries},
           .parameters = fmt::format("fraction={} seed={}", options.fraction, options.seed)};
 }
 

@@ -220,6 +220,13 @@ void check_options(const WorkerOptions& options, const algorithm::RuleTraits& al
           "Worker: algorithm {} with codec {}, {} bits an element; it needs {} at least, as {}",
           algorithm.name, codec, bits, algorithm.precision.least_bits,
           algorithm.precision.why_bits);
+  // What diloco with a fraction has not sent decays.
+  const bool decays = algorithm.messages.sparsity.bounded() && algorithm.memory.needs_equal_start;
+  require(
+      !decays || !codec::record_of(options.codec.kind).random, ErrorKind::argument,
+      "Worker: algorithm {} with a fraction and codec {}, which shrinks what it codes; choose a "
+      "codec that does not, as what is left decays here",
+      algorithm.name, codec);
   require(algorithm.timing.why_synchronous.empty() || options.staleness == 0, ErrorKind::argument,
           "Worker: algorithm {} with staleness {}; it runs at staleness 0 only, as {}",
           algorithm.name, staleness_text(options.staleness), algorithm.timing.why_synchronous);

@@ -216,7 +216,7 @@ void memory_may_lie_differently_on_each_worker_under_any_codec(const Group& grou
 }
 
 void codecs_that_do_not_fit_are_refused_everywhere(const Group& group) {
-  for (const char* rule : {"none", "choco", "push_sum", "allreduce"}) {
+  for (const char* rule : {"none", "event_triggered", "push_sum", "allreduce"}) {
     std::vector<float> x(5);
     std::string text;
     try {
