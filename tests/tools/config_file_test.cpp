@@ -115,7 +115,7 @@ TEST_CASE("a value out of range is refused with file and line") {
   CHECK(
       refusal_of("codec = \"b16\"") ==
       "run.toml:1: codec: \"b16\" is unknown; choose identity, bf16, bf16_stochastic, fp16, int8, "
-      "int8_stochastic, int4 or int2; did you mean \"bf16\"?");
+      "int8_stochastic, int4, int2, qsgd4 or qsgd2; did you mean \"bf16\"?");
 }
 
 TEST_CASE("an option that a file sets twice, by two of its names, is refused") {
