@@ -119,6 +119,15 @@ bool DeviceMixer::guard(const Payload& own) {
   return true;
 }
 
+void DeviceMixer::take_back() {
+  if (!guard_) return;
+  memory_->copy(seen_.get(), looks_.get(), sizeof(Looks));
+  memory_->settle();
+  const bool is_bad = reinterpret_cast<const Looks*>(seen_.get())->last == guard_->look;
+  if (is_bad) memory_->copy_weights_from(guard_->own);
+  guard_.reset();
+}
+
 std::uint32_t DeviceMixer::bad_looks() const {
   return std::atomic_ref(reinterpret_cast<Looks*>(seen_.get())->count).load();
 }

@@ -34,6 +34,7 @@ class DeviceMixer final : public Mixer {
   void rebind(ParameterLayout layout) override;
   bool has_finite_weights() const override;
   bool guard(const Payload& own) override;
+  void take_back() override;
   std::uint32_t bad_looks() const override;
   codec::HostMessage* host_message() override { return message_.get(); }
   std::vector<TensorView> state() override;

@@ -60,6 +60,8 @@ class Mixer {
   /// next publication or combination first takes the weights from `own`, this worker's latest one.
   /// False: this mixer or rule cannot, and nothing was done.
   virtual bool guard(const Payload& /*own*/) { return false; }
+  /// Does now what guard() has left to a publication or combination that will not come. Waits.
+  virtual void take_back() {}
   /// Looks of guard() that have met such a value, as far as the device is known to have come.
   virtual std::uint32_t bad_looks() const { return 0; }
   /// Of messages on a device that the host codes; null: there are none.

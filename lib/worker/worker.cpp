@@ -259,7 +259,16 @@ void Worker::Impl::end_round(const StepOptions& options) {
                             .learning_rate = options.learning_rate,
                             .largest_rate = options.largest_rate};
   if (setting.publishes_early_in(progress.stats.rounds)) round.publish_early(info);
-  if (setting.combines_in(progress.stats.rounds)) combine_in(info);
+  if (setting.combines_in(progress.stats.rounds)) {
+    try {
+      combine(info);
+    } catch (...) {  // also if its wait was ended, and the program goes on
+      mixer->take_back();
+      hand_back(options);
+      throw;
+    }
+    ++progress.combinations;
+  }
   hand_back(options);
   ++progress.stats.rounds;
   note_round();

@@ -64,8 +64,10 @@ class Side {
     auto shared = std::make_shared<Region>(
         group.allocate(staged_bytes({.shape = rounds_shape}), Deadline(Seconds(30))));
     std::vector<std::string> why_not(shared->parts.size());
-    return {group.rank(), shared->parts, std::move(why_not), shared->part_bytes,
-            shared,       nullptr,       everywhere};
+    std::vector<std::shared_ptr<std::byte>> parts;
+    for (std::byte* part : shared->parts) parts.emplace_back(shared, part);
+    return {group.rank(), std::move(parts), std::move(why_not), shared->part_bytes,
+            shared,       nullptr,          everywhere};
   }
   void perform(std::function<void()> job) {
     if (way_ == Way::host)

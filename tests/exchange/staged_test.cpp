@@ -92,7 +92,7 @@ Outcome meet(Fate fate) {
     DeviceRegion region;
     region.rank = group.rank();
     region.parts.resize(2);
-    region.parts[own] = memory->parts[own];
+    region.parts[own] = {memory, memory->parts[own]};
     region.part_bytes = memory->part_bytes;
     region.owner = memory;
     region.reads = reads;
@@ -383,8 +383,9 @@ TEST_CASE("a model is read whole whose worker publishes faster than the host cop
     Staging staging{.shape = staged_shape,
                     .work = std::make_shared<SlowToHost>(room, sequence, lacks_memory),
                     .exact = true};
-    std::vector<std::byte> memory(staged_bytes(staging), std::byte{7});
-    staging.region.parts = {nullptr, memory.data()};
+    const auto memory =
+        std::make_shared<std::vector<std::byte>>(staged_bytes(staging), std::byte{7});
+    staging.region.parts = {nullptr, {memory, memory->data()}};
     const auto peers = mapped_peers(std::make_shared<FastPeer>(sequence), staging);
     CHECK(peers->snapshot(1, room) == (lacks_memory ? Snapshot::none : Snapshot::weights));
     CHECK(room.back() == std::byte{7});
@@ -490,5 +491,44 @@ TEST_CASE("memory for what is copied of a worker is given back when the worker i
       held.push_back((work->held() - own) / image);
     }
     CHECK(held == std::vector<std::size_t>{2, 2, 2, 2, 1});
+  }
+}
+
+TEST_CASE("the mapping of a worker that is gone for good ends, and it is left out from then on") {
+  for (const bool exact : {true, false}) {
+    std::atomic<bool> gone = false;
+    std::uint64_t sequence = 1;
+    Staging staging{.shape = staged_shape,
+                    .work = std::make_shared<PlainWork>(),
+                    .exact = exact,
+                    .is_gone = [&](int worker) { return gone && worker == 2; }};
+    std::vector<std::weak_ptr<std::byte>> parts;
+    for (int worker = 0; worker < 3; ++worker) {
+      const auto memory = std::make_shared<std::vector<std::byte>>(staged_bytes(staging));
+      staging.region.parts.emplace_back(memory, memory->data());
+      parts.emplace_back(staging.region.parts.back());
+    }
+    staging.region.part_bytes = staged_bytes(staging);
+    staging.region.everywhere = staging.region.mapped = true;
+    const auto peers = mapped_peers(std::make_shared<FastPeer>(sequence), staging);
+    const auto exchange = staged_exchange(std::make_unique<LosingExchange>(), std::move(staging));
+    std::vector<std::byte> room(staged_shape.vector_bytes);
+    const auto fetch = [&](std::int64_t round) {
+      const Arrival::State found = exchange->fetch(round)[1].state;
+      exchange->complete(round + 1);
+      return found;
+    };
+    for (std::int64_t round = 0; round < 8; ++round) {
+      gone = round == 1 || round >= 5;  // in round 1 its last message is read
+      fetch(round);
+      if (round < 5) CHECK(peers->snapshot(2, room) == Snapshot::weights);
+      if (round < 5) CHECK(!parts[2].expired());
+    }
+    CHECK(parts[2].expired());
+    CHECK(!parts[0].expired());
+    CHECK(!parts[1].expired());
+    CHECK(peers->snapshot(1, room) == Snapshot::weights);
+    CHECK(peers->snapshot(2, room) == Snapshot::none);
+    CHECK(fetch(0) == Arrival::State::suspect);  // as if it were there again
   }
 }

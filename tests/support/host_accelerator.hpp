@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <fast/core/error.hpp>
@@ -112,6 +113,8 @@ class HostDevice {
                                     {}});
   }
   void spoil_second_copy() { to_spoil_ = 2; }
+  /// Called before the device does what somebody waits for; null: it is not late.
+  std::function<void()> late;
   Mark mark(std::size_t queue) const {
     const std::lock_guard lock(mutex_);
     return {queue, queues_[queue].done + queues_[queue].works.size()};
@@ -123,6 +126,7 @@ class HostDevice {
     queues_[queue].works.push_back({[] {}, after});
   }
   void wait(Mark mark) {
+    if (late) late();
     const std::lock_guard lock(mutex_);
     ++(std::this_thread::get_id() == maker_ ? counts_.waits : counts_.waits_beside);
     if (mark.queue > 0) ++counts_.settled_beside;
@@ -259,7 +263,7 @@ class HostAccelerator final : public Accelerator {
     simulated().add_region(owner->parts, bytes_per_worker);
     DeviceRegion region;
     region.rank = group.rank();
-    region.parts = owner->parts;
+    for (std::byte* part : owner->parts) region.parts.push_back(mapping(owner, part));
     region.why_not.resize(region.parts.size());
     region.part_bytes = bytes_per_worker;
     region.owner = owner;
@@ -273,6 +277,8 @@ class HostAccelerator final : public Accelerator {
     }
     return region;
   }
+  /// Parts of workers that share() has mapped, this one's too, and that are mapped now.
+  int mapped() const { return *mapped_; }
   std::string why_not_by_mpi() const override {
     if (sharing_.misread) simulated().spoil_second_copy();
     return sharing_.by_mpi ? "" : "this MPI does not";
@@ -303,7 +309,13 @@ class HostAccelerator final : public Accelerator {
     require(known, ErrorKind::internal, "there is no such kernel");
   }
 
+  std::shared_ptr<std::byte> mapping(std::shared_ptr<Region> owner, std::byte* part) const {
+    ++*mapped_;
+    return {part, [owner = std::move(owner), mapped = mapped_](std::byte*) { --*mapped; }};
+  }
+
   Sharing sharing_;
+  std::shared_ptr<std::atomic<int>> mapped_ = std::make_shared<std::atomic<int>>(0);
   std::shared_ptr<HostDeviceWork> own_;
   std::shared_ptr<DeviceWork> work_;
 };

@@ -394,6 +394,90 @@ TEST_CASE("a step whose values are not finite is left out on a device as on the 
   }
 }
 
+namespace {
+
+/// Worker 0 has a step that is not finite, and the wait of its round is ended: worker 1 is a round
+/// behind. `goes_on`: it then makes the round, else it finishes.
+HealedRun ended_run(const DeviceSetting& setting, const std::optional<Sharing>& sharing,
+                    bool goes_on, std::uint64_t seed) {
+  struct Asked {};
+  HealedRun found{std::vector<std::vector<double>>(2), std::vector<std::int64_t>(2)};
+  std::atomic<bool> ended = false;
+  local::run(2, [&](const Group& group) {
+    const int rank = group.rank();
+    const auto device =
+        sharing ? std::make_shared<HostAccelerator>(
+                      *sharing, 4 << 20, seed == 0 ? 0 : mix_seed(seed, std::uint64_t(rank)))
+                : nullptr;
+    DeviceModel<float> on_host(rank, nullptr);
+    std::optional<QueuedModel> queued;
+    if (device) queued.emplace(rank, device);
+    const auto views = device ? queued->views() : on_host.views();
+    const auto step = [&](int round) {
+      device ? queued->step(round, rank) : on_host.step(round, rank);
+    };
+    const auto values = [&] { return device ? queued->values() : on_host.values(); };
+    const auto spoil = [&] {
+      if (device) return queued->spoil();
+      static_cast<float*>(views[1].data)[5] = std::numeric_limits<float>::quiet_NaN();
+    };
+    StepOptions ends{.learning_rate = 0.1};
+    if (device) ends.queue = queued->queue();
+    Worker worker(group, stencil::ring(), views, healing(setting, device));
+    const auto make = [&](int round) {
+      worker.begin_round();
+      step(round);
+      worker.end_round(ends);
+    };
+    for (int round = 0; round < 5; ++round) {
+      const Deadline deadline(Seconds(30));
+      while (rank == 1 && round == 1 && !ended && !deadline.expired()) std::this_thread::yield();
+      if (rank == 1 || round != 2) {
+        make(round);
+        continue;
+      }
+      const std::vector<double> before = values();
+      try {
+        const WaitCheck check([] { throw Asked(); });
+        worker.begin_round();
+        step(round);
+        spoil();
+        worker.end_round(ends);
+        fail(ErrorKind::internal, "the wait was not ended");
+      } catch (const Asked&) {
+      }
+      expect(values() == before, "the step was not left out");
+      ended = true;
+      if (!goes_on) break;
+      make(round);
+    }
+    worker.await_finish();
+    found.values[static_cast<std::size_t>(rank)] = values();
+    found.healed[static_cast<std::size_t>(rank)] = worker.stats().healed;
+  });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a step that is not finite is left out, too, if the wait of its round was ended") {
+  for (const DeviceSetting& setting : std::vector<DeviceSetting>{{"awc"}, {"pairwise"}}) {
+    for (const bool goes_on : {true, false}) {
+      const HealedRun expected = ended_run(setting, {}, goes_on, 0);
+      CHECK(expected.healed == std::vector<std::int64_t>{1, 0});
+      for (const Sharing& sharing : {mapped, Sharing{}}) {
+        for (const std::uint64_t seed : {0, 1, 2, 3}) {
+          INFO(text_of(setting) << (goes_on ? ", goes on" : ", finishes") << ", seed " << seed
+                                << (sharing.on_host ? ", mapped" : ", staged"));
+          const HealedRun found = ended_run(setting, sharing, goes_on, seed);
+          CHECK(found.healed == expected.healed);
+          if (goes_on && host_fuses()) CHECK(found.values == expected.values);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("what a worker takes of a device's memory") {
   // Beside the program's three tensors, and tables of some hundred bytes; in images of messages.
   const auto images = [](const DeviceSetting& setting, const Sharing& sharing) {

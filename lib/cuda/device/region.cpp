@@ -44,35 +44,28 @@ struct Card {
   cudaIpcMemHandle_t handle{};
 };
 
-class Mapping {
- public:
-  explicit Mapping(void* address) : address_(address) {}
-  Mapping(Mapping&& other) noexcept : address_(std::exchange(other.address_, nullptr)) {}
-  Mapping& operator=(Mapping&&) = delete;
-  ~Mapping() {
-    if (address_ != nullptr) cudaIpcCloseMemHandle(address_);
-  }
-
- private:
-  void* address_;
-};
-
 constexpr Seconds longest_farewell{2};
 
-/// The memory of this worker and the mappings of the others.
+/// The memory of this worker. Its mappings of the others' keep it.
 struct Owner {
   int device;
   Departures departures;
   std::unique_ptr<DeviceBuffer> own{};
-  std::vector<Mapping> mappings{};
   ~Owner() {
-    try {
-      const UseDevice use(device);
-      mappings.clear();
-    } catch (const Error&) {
-      mappings.clear();
-    }
     if (!departures.leave(longest_farewell)) static_cast<void>(own.release());
+  }
+};
+
+/// Ends a mapping.
+struct Unmap {
+  std::shared_ptr<Owner> owner;
+  void operator()(std::byte* address) const noexcept {
+    try {
+      const UseDevice use(owner->device);
+      cudaIpcCloseMemHandle(address);
+    } catch (const Error&) {
+      cudaIpcCloseMemHandle(address);
+    }
   }
 };
 
@@ -126,15 +119,15 @@ class Sharing {
   void map(int rank, const Card& card) {
     std::string& why_not = region_.why_not[static_cast<std::size_t>(rank)];
     try {
-      std::byte* part = address_of(rank, card);
-      prove(rank, part);
-      region_.parts[static_cast<std::size_t>(rank)] = part;
+      std::shared_ptr<std::byte> part = part_of(rank, card);
+      prove(rank, part.get());
+      region_.parts[static_cast<std::size_t>(rank)] = std::move(part);
     } catch (const Error& error) {
       why_not = error.what();
     }
   }
 
-  std::byte* address_of(int rank, const Card& card) {
+  std::shared_ptr<std::byte> part_of(int rank, const Card& card) {
     const std::vector<int> hosts = group_.hosts();
     require(hosts[static_cast<std::size_t>(rank)] == hosts[static_cast<std::size_t>(group_.rank())],
             ErrorKind::resource,
@@ -144,7 +137,7 @@ class Sharing {
     const UseDevice use(owner_->device);
     if (card.process == process_token()) {
       if (card.device != owner_->device) enable_peer(card.device);
-      return reinterpret_cast<std::byte*>(card.address);
+      return {owner_, reinterpret_cast<std::byte*>(card.address)};
     }
     require(card.has_handle != 0, ErrorKind::resource,
             "cuda: worker {}'s device gives no handle for CUDA IPC; take the staged exchange",
@@ -152,8 +145,7 @@ class Sharing {
     void* address = nullptr;
     check(cudaIpcOpenMemHandle(&address, card.handle, cudaIpcMemLazyEnablePeerAccess),
           fmt::format("mapping the device memory of worker {}", rank));
-    owner_->mappings.emplace_back(address);
-    return static_cast<std::byte*>(address);
+    return {static_cast<std::byte*>(address), Unmap{owner_}};
   }
 
   void enable_peer(int device) const {

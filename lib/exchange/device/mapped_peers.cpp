@@ -19,7 +19,7 @@ class MappedPeers final : public Peers {
       : host_(std::move(host)),
         images_(staging),
         has_weights_(staging.weights != Staging::Weights::at_the_end || staging.message),
-        region_(staging.region),
+        parts_(staging.region.parts.begin(), staging.region.parts.end()),
         work_(staging.work->beside()) {}
 
   PeerState peer(int worker) const override { return host_->peer(worker); }
@@ -57,8 +57,9 @@ class MappedPeers final : public Peers {
     const std::size_t all = beside ? shape.weights_bytes : shape.vector_bytes;
     const std::size_t first = std::min(all, piece.offset);
     const std::size_t count = std::min(room.size(), all - first);
-    const std::byte* from = region_.parts[static_cast<std::size_t>(worker)] +
-                            images_.image_offset(piece.sequence) +
+    const std::shared_ptr<std::byte> part = parts_[static_cast<std::size_t>(worker)].lock();
+    if (!part) return false;
+    const std::byte* from = part.get() + images_.image_offset(piece.sequence) +
                             (beside ? images_.weights_offset() : 0) + first;
     // The publication that is written to the same image begins when the one before it is there.
     const auto holds = [&] {
@@ -85,7 +86,7 @@ class MappedPeers final : public Peers {
   std::shared_ptr<Peers> host_;
   exchange::ImageLayout images_;
   bool has_weights_;  ///< an image has, or what the code of a message makes of them
-  DeviceRegion region_;
+  std::vector<std::weak_ptr<std::byte>> parts_;
   mutable std::mutex mutex_;
   std::shared_ptr<DeviceWork> work_;
 };

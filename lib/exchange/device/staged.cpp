@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "codec/coder.hpp"
@@ -38,14 +39,14 @@ const std::byte* bytes_of(const std::uint64_t& value) {
 /// thread alone. `work` outlives it.
 class Transfers {
  public:
-  Transfers(const ImageLayout& images, DeviceWork& work, DeviceRegion region,
+  Transfers(const ImageLayout& images, DeviceWork& work, DeviceRegion& region,
             std::optional<StampedReads>& reads, std::shared_ptr<codec::HostMessage> message,
             std::function<bool(int)> is_gone)
       : images_(images),
         work_(work),
         copies_(work.beside()),
         pins_(work),
-        region_(std::move(region)),
+        region_(region),
         reads_(reads),
         message_(std::move(message)),
         is_gone_(std::move(is_gone)) {
@@ -94,6 +95,8 @@ class Transfers {
     bool copies = false;
     for (Arrival& arrival : arrivals) {
       if (arrival.state != Arrival::State::present) continue;
+      if (is_unmapped(arrival.worker)) arrival.state = Arrival::State::suspect;
+      if (!is_present(arrival)) continue;
       const std::byte* image = mapped(arrival);
       copies = copies || image == nullptr;
       if (image == nullptr) image = region_.everywhere ? read(arrival) : staged(arrival);
@@ -108,6 +111,8 @@ class Transfers {
   Arrival pulled(const Arrival& arrival) {
     if (!is_present(arrival)) return arrival;
     Arrival pulled = arrival;
+    if (is_unmapped(arrival.worker)) pulled.state = Arrival::State::suspect;
+    if (!is_present(pulled)) return pulled;
     const std::byte* image = mapped(arrival);
     if (image == nullptr) {
       staged(arrival);
@@ -124,16 +129,21 @@ class Transfers {
 
   /// Memory for payloads of workers that are gone. What was fetched before has been read.
   void give_back(const std::vector<Arrival>& arrivals) {
+    if (!is_gone_) return;
+    const auto is_done = [&](int worker) {
+      const bool is_read = std::ranges::any_of(arrivals, [worker](const Arrival& arrival) {
+        return arrival.worker == worker && is_present(arrival);
+      });
+      return !is_read && is_gone_(worker);
+    };
     const auto present = std::ranges::count_if(arrivals, [&](const Arrival& arrival) {
       return is_present(arrival) && sources_.contains(arrival.worker);
     });
-    if (!is_gone_ || std::ssize(sources_) <= present) return;
-    std::erase_if(sources_, [&](const auto& source) {
-      const bool is_read = std::ranges::any_of(arrivals, [&](const Arrival& arrival) {
-        return arrival.worker == source.first && is_present(arrival);
-      });
-      return !is_read && is_gone_(source.first);
-    });
+    if (std::ssize(sources_) > present)
+      std::erase_if(sources_, [&](const auto& source) { return is_done(source.first); });
+    if (region_.parts.empty()) return;
+    looked_at_ = (looked_at_ + 1) % region_.parts.size();  // one a round, which costs little
+    if (is_done(static_cast<int>(looked_at_))) unmap(region_.parts[looked_at_]);
   }
 
   DeviceWork& copies() const { return *copies_; }
@@ -144,8 +154,17 @@ class Transfers {
   /// The image in the source's own part; null if this worker cannot load from that.
   const std::byte* mapped(const Arrival& arrival) const {
     if (region_.parts.empty()) return nullptr;
-    std::byte* part = region_.parts[static_cast<std::size_t>(arrival.worker)];
+    std::byte* part = region_.parts[static_cast<std::size_t>(arrival.worker)].get();
     return part == nullptr ? nullptr : part + images_.image_offset(arrival.sequence);
+  }
+
+  bool is_unmapped(int worker) const { return unmapped_.contains(worker); }
+  void unmap(std::shared_ptr<std::byte>& part) {
+    if (!part) return;
+    work_.settle();
+    copies_->settle();
+    part.reset();
+    unmapped_.insert(static_cast<int>(looked_at_));
   }
 
   std::shared_ptr<std::byte>& room_for(int source) {
@@ -195,7 +214,9 @@ class Transfers {
   DeviceWork& work_;
   std::shared_ptr<DeviceWork> copies_;
   HostPins pins_;
-  DeviceRegion region_;
+  DeviceRegion& region_;
+  std::size_t looked_at_ = 0;  ///< a rank
+  std::set<int> unmapped_;
   std::optional<StampedReads>& reads_;
   std::shared_ptr<codec::HostMessage> message_;
   std::function<bool(int)> is_gone_;
@@ -222,11 +243,8 @@ class StagedExchange final : public Exchange {
                    std::move(staging.is_gone)) {
     executor_->submit([this] { work_->begin_thread(); });
     if (region_.reads) reads_.emplace(region_.reads, *host_, images_, staging.deadline, stop_);
-    if (!region_.parts.empty()) own_ = region_.parts[static_cast<std::size_t>(region_.rank)];
-    if (own_ == nullptr) {
-      memory_ = work_->allocate(images_.part_bytes());
-      own_ = memory_.get();
-    }
+    if (!region_.parts.empty()) memory_ = region_.parts[static_cast<std::size_t>(region_.rank)];
+    if (!memory_) memory_ = work_->allocate(images_.part_bytes());
   }
 
   ~StagedExchange() override {
@@ -350,7 +368,9 @@ class StagedExchange final : public Exchange {
     fetch.failure = std::current_exception();
   }
 
-  std::byte* image(std::uint64_t sequence) const { return own_ + images_.image_offset(sequence); }
+  std::byte* image(std::uint64_t sequence) const {
+    return memory_.get() + images_.image_offset(sequence);
+  }
   std::byte* stamp(std::uint64_t sequence) const {
     return image(sequence) + images_.stamp_offset();
   }
@@ -401,13 +421,12 @@ class StagedExchange final : public Exchange {
   ImageLayout images_;
   bool exact_, weights_on_host_;  ///< see Staging
   std::shared_ptr<DeviceWork> work_;
-  DeviceRegion region_;
+  DeviceRegion region_;    ///< executor_'s thread takes parts away
   std::stop_source stop_;  ///< of waits in host_
   std::function<void(std::int64_t)> completed_;
   std::optional<StampedReads> reads_;
   Transfers transfers_;
-  std::shared_ptr<std::byte> memory_;  ///< of own images, without a part of the region
-  std::byte* own_ = nullptr;           ///< own images
+  std::shared_ptr<std::byte> memory_;  ///< of own images
   MutablePayload slot_;                ///< acquired
   double* scalars_ = nullptr;          ///< of the latest publication
   std::uint64_t sequence_ = 0;

@@ -81,11 +81,13 @@ class RemoteReads {
 
 /// Memory of the workers' devices, as one worker can read it.
 struct DeviceRegion {
-  int rank = 0;                      ///< of this worker
-  std::vector<std::byte*> parts;     ///< by rank; null: this worker cannot load from it
+  int rank = 0;  ///< of this worker
+  /// By rank; null: this worker cannot load from it. A mapping of another process's memory ends
+  /// with its last pointer.
+  std::vector<std::shared_ptr<std::byte>> parts;
   std::vector<std::string> why_not;  ///< by rank: one line where the part is null
   std::size_t part_bytes = 0;
-  std::shared_ptr<void> owner;         ///< keeps the mappings
+  std::shared_ptr<void> owner;         ///< keeps this worker's own part
   std::shared_ptr<RemoteReads> reads;  ///< of parts that are null; none: these are staged
   bool everywhere = false;             ///< every worker reads all parts by loads or reads
   bool mapped = false;                 ///< every worker loads from all parts
@@ -108,8 +110,8 @@ struct Staging {
       std::nostopstate};  ///< ends the waits of the host's exchange at destruction
   /// Called by the background thread when the device has done what complete() was told.
   std::function<void(std::int64_t rounds)> completed{};
-  /// Whether a worker will not be back. The memory for what is copied of it is then given back,
-  /// once it is not read. Null: nobody knows.
+  /// Whether a worker will not be back. The memory for what is copied of it is then given back, and
+  /// the mapping of its part ends, once it is not read. Null: nobody knows.
   std::function<bool(int worker)> is_gone{};
 };
 
@@ -143,7 +145,7 @@ PayloadShape host_shape(const PayloadShape& shape, const DeviceRegion& region);
 std::size_t staged_bytes(const Staging& staging);
 
 /// Peers whose weights are read where they are, for links whose workers are all mapped. `host` are
-/// those of the host's link.
+/// those of the host's link. Parts must be kept by someone else: by the staged exchange.
 std::shared_ptr<Peers> mapped_peers(std::shared_ptr<Peers> host, const Staging& staging);
 
 }  // namespace fast

@@ -100,7 +100,7 @@ class DeviceLink {
     why_not = common(why_not.empty() ? why_not_asked() : why_not);
     if (why_not.empty()) {
       region_.reads =
-          GroupImpl::of(group_).expose(region_.parts[static_cast<std::size_t>(group_.rank())],
+          GroupImpl::of(group_).expose(region_.parts[static_cast<std::size_t>(group_.rank())].get(),
                                        region_.part_bytes, region_.owner, deadline_);
       why_not = common(region_.reads ? why_not_proved() : "this group has no such reads");
     }
@@ -151,7 +151,7 @@ class DeviceLink {
     std::vector<std::byte> proof(bytes);
     for (std::size_t i = 0; i < bytes; ++i) proof[i] = proof_value(group_.rank(), pass, i);
     DeviceWork& work = *accelerator_.work();
-    work.copy(region_.parts[static_cast<std::size_t>(group_.rank())], proof.data(), bytes);
+    work.copy(region_.parts[static_cast<std::size_t>(group_.rank())].get(), proof.data(), bytes);
     work.settle();
   }
 
@@ -222,8 +222,10 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, Stagin
   if (on_devices == group.size()) {
     DeviceRegion& region = staging.region;
     region = DeviceLink(group, staged_bytes(staging), exchange, *accelerator).run(plain);
-    if (region.owner)
-      region.owner = accelerator->work()->hold(std::move(region.owner), region.part_bytes);
+    DeviceWork& work = *accelerator->work();
+    for (std::shared_ptr<std::byte>& part : region.parts)
+      if (part) part = std::static_pointer_cast<std::byte>(work.hold(std::move(part), 0));
+    if (region.owner) region.owner = work.hold(std::move(region.owner), region.part_bytes);
   }
   staging.stop = std::stop_source();
   exchange.stop = staging.stop.get_token();
