@@ -6,6 +6,7 @@
 #include <fast/exchange/group.hpp>
 #include <fast/exchange/local.hpp>
 #include <functional>
+#include <thread>
 
 #include "exchange/device/staged.hpp"
 #include "exchange/peers.hpp"
@@ -165,7 +166,7 @@ TEST_CASE("where messages stay on devices the host's payload is a number and the
 namespace {
 
 /// A link whose neighbor goes on without this worker while its payload of round 0 is read.
-class OvertakingExchange final : public Exchange {
+class OvertakingExchange : public Exchange {
  public:
   explicit OvertakingExchange(std::vector<std::int64_t>& published,
                               std::vector<std::int64_t>& completed)
@@ -247,6 +248,39 @@ TEST_CASE("a worker hears that it was overtaken, though a fetch was dropped in b
   exchange->publish(1);
   CHECK(exchange->fetch(1).front().state == Arrival::State::present);
   CHECK(published == std::vector<std::int64_t>{-1, 1});
+}
+
+namespace {
+
+/// Whose neighbor was overtaken in round 0, too, and has published nothing for round 1.
+class WaitingExchange final : public OvertakingExchange {
+ public:
+  using OvertakingExchange::OvertakingExchange;
+  std::vector<Arrival> fetch(std::int64_t round) override {
+    const Deadline deadline(Seconds(20));
+    while (round == 1) {
+      require(!deadline.expired(), ErrorKind::deadline, "the wait was not ended");
+      check_wait();
+      std::this_thread::yield();
+    }
+    return OvertakingExchange::fetch(round);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a worker that was overtaken hears of it without a wait for its neighbors") {
+  std::vector<std::int64_t> published, completed;
+  const auto exchange = staged_exchange(
+      std::make_unique<WaitingExchange>(published, completed),
+      {.shape = staged_shape, .work = std::make_shared<PlainWork>(), .exact = true});
+  exchange->fetch(0);
+  exchange->complete(1);
+  exchange->acquire();
+  exchange->publish(1);
+  CHECK(exchange->fetch(1).front().state == Arrival::State::torn);
+  CHECK(published == std::vector<std::int64_t>{-1});
+  CHECK(exchange->fetch(2).front().state == Arrival::State::present);
 }
 
 namespace {

@@ -348,6 +348,9 @@ class StagedExchange final : public Exchange {
     std::exception_ptr failure{};  ///< thrown where it is taken up
   };
 
+  /// It waits for nobody: a neighbor that was overtaken, too, would wait for it.
+  struct Overtaken {};
+
   /// Nobody takes it up: its waits end, and its failure is nobody's.
   void drop_fetch() {
     if (begun_) std::exchange(begun_, nullptr)->is_dropped = true;
@@ -357,12 +360,19 @@ class StagedExchange final : public Exchange {
     const auto require_wanted = [&] {
       require(!fetch.is_dropped, ErrorKind::internal, "a fetch that was dropped goes on");
     };
-    const WaitCheck check(require_wanted);
+    const WaitCheck check([&] {
+      require_wanted();
+      if (is_overtaken_) throw Overtaken();
+    });
     require_wanted();
-    fetch.arrivals = exact_ ? host_->fetch(fetch.round) : pull(fetch.round);
+    try {
+      fetch.arrivals = exact_ ? host_->fetch(fetch.round) : pull(fetch.round);
+    } catch (const Overtaken&) {
+      fetch.arrivals.resize(1);
+    }
     require_wanted();
-    transfers_.give_back(fetch.arrivals);
     if (is_overtaken_) give_up(fetch);
+    transfers_.give_back(fetch.arrivals);
     if (exact_) transfers_.upload(fetch.arrivals);
   } catch (...) {
     fetch.failure = std::current_exception();

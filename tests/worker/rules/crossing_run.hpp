@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <string>
@@ -21,6 +22,7 @@
 
 #include "exchange/open_coordinator.hpp"
 #include "support/golden.hpp"
+#include "worker/placed.hpp"
 #include "worker/quick.hpp"
 #include "worker/reported.hpp"
 
@@ -40,11 +42,14 @@ struct CrossingRun {
   std::int64_t dies_in = 0;         ///< in which round worker 1 dies; a spare follows it; 0: none
   std::int64_t asks_in = 0;         ///< in which round one more worker is asked for; 0: none
   std::int64_t rounds_after = 600;  ///< the last of both
+  std::int64_t spoiled_in = 0;      ///< in which round worker 0's step makes a NaN; 0: none
   std::uint64_t seed = 1;           ///< of the targets
+  Place place = Place::host;
 
   std::string text() const {
-    std::string text = fmt::format("{} {} on {} of {}, dies in {}, asks in {}", rule, codec,
-                                   topology.name(), workers, dies_in, asks_in);
+    std::string text =
+        fmt::format("{} {} on {} of {}, {}, dies in {}, asks in {}, spoiled in {}", rule, codec,
+                    topology.name(), workers, testing::name(place), dies_in, asks_in, spoiled_in);
     for (const auto& [key, value] : parameters) text += fmt::format(" {}={}", key, value);
     return text;
   }
@@ -144,6 +149,8 @@ inline void make_round(const CrossingRun& run, Worker& worker, Vector& x, std::i
           std::this_thread::sleep_for(std::chrono::microseconds(500));
         for (std::size_t e = 0; e < x.size(); ++e)
           x[e] += crossing_rate * (crossing_target(run, seat, e) - x[e]);
+        if (seat == 0 && run.spoiled_in > 0 && round == run.spoiled_in)
+          x[5] = std::numeric_limits<double>::quiet_NaN();
         made.stepped = x;
       },
       {.learning_rate = crossing_rate});
@@ -164,7 +171,9 @@ inline void work(const CrossingRun& run, const Group& threads, Shared& shared) {
   options.algorithm = algorithm::by_name(run.rule, run.parameters);
   options.codec = codec::by_name(run.codec);
   options.suspect_after = Seconds(30);
-  Worker worker(group, run.topology, {view_of("x", std::span(x))}, options);
+  if (run.spoiled_in > 0) options.not_finite = NotFinite::heal;
+  const TensorView view = placed(view_of("x", std::span(x)), run.place, options);
+  Worker worker(group, run.topology, {view}, options);
   worker.allow_growth();
   const bool dies = threads.rank() == dying && run.dies_in > 0;
   const bool joins = group.has_seat() && worker.stats().joined_at > 0;

@@ -44,6 +44,11 @@ void draw_events(CrossingRun& run, Rng& rng) {
   if (kind != 0) run.asks_in = 10 + crossing_below(rng, 30);
 }
 
+/// Of devices.
+testing::Place drawn_place(Rng& rng) {
+  return crossing_below(rng, 2) == 0 ? testing::Place::staged : testing::Place::mapped;
+}
+
 CrossingRun drawn_outer(Rng& rng) {
   CrossingRun run;
   run.workers = 3 + crossing_below(rng, 4);
@@ -239,8 +244,9 @@ double mean_end(const CrossingRun& run, const CrossingEnd& end, std::size_t e) {
 TEST_CASE("crossings: outer steps, spares and workers that join") {
   const std::uint64_t seed = test_seed(61);
   Rng rng(seed);
-  for (int k = 0; k < 8; ++k) {
-    const CrossingRun run = drawn_outer(rng);
+  for (int k = 0; k < 14; ++k) {
+    CrossingRun run = drawn_outer(rng);
+    if (k >= 8) run.place = drawn_place(rng);
     INFO("FAST_TEST_SEED=" << seed << ", case " << k << ": " << run.text());
     const CrossingEnd end = testing::made(run);
     REQUIRE(end.ends.size() == static_cast<std::size_t>(run.all()));
@@ -312,13 +318,15 @@ TEST_CASE("crossings: awc_gasloc on sites, spares and workers that join") {
 TEST_CASE("crossings: coded gradient tracking, spares and workers that join") {
   const std::uint64_t seed = test_seed(64);
   Rng rng(seed);
-  for (int k = 0; k < 6; ++k) {
+  for (int k = 0; k < 14; ++k) {
     CrossingRun run{.rule = "gradient_tracking"};
     const char* codecs[] = {"int8", "bf16", "int8_stochastic"};
     run.codec = codecs[crossing_below(rng, 3)];
     run.workers = 3 + crossing_below(rng, 4);
     if (crossing_below(rng, 3) > 0) run.topology = stencil::ring();
     draw_events(run, rng);
+    if (k >= 6) run.place = drawn_place(rng);
+    if (k >= 4) run.spoiled_in = 5 + crossing_below(rng, 60);
     INFO("FAST_TEST_SEED=" << seed << ", case " << k << ": " << run.text());
     const CrossingEnd end = testing::made(run);
     REQUIRE(end.ends.size() == static_cast<std::size_t>(run.all()));
