@@ -254,8 +254,10 @@ def _close_process_group() -> None:
             pass
 
 
-def require_parts_suffice(stops: bool, grows: bool) -> None:
+def require_parts_suffice(stops: bool, grows: bool, watches_mean: bool) -> None:
     """Raises ArgumentError for what a Worker of a part cannot do. The library knows which of its options need the whole model."""
+    if watches_mean:
+        raise _core.ArgumentError("Worker: on_mean with replicas: all ranks of a replica make the mean model together; call mean_model() on them")
     if grows:
         raise _core.ArgumentError("Worker: allow_growth with replicas: a spare is one rank, and a replica has several; leave it out")
     if stops:

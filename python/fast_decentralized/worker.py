@@ -121,7 +121,7 @@ class Worker(Calls):
             self._values = {name: texts_of(value) for name, value in {**options, **site_options(site)}.items()}
             self._values |= {} if isinstance(algorithm, Rule) else {"algorithm": [str(algorithm)]}
             if self._replicas is not None:
-                require_parts_suffice(stops.are_wanted(), bool(allow_growth))
+                require_parts_suffice(stops.are_wanted(), bool(allow_growth), self._on_mean is not None)
             observers = listed(observer)
             for one in observers:
                 require_known_methods(type(one))

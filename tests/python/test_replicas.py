@@ -156,6 +156,7 @@ MISTAKES = {
     "option": "MismatchError: Worker: worker 0 has staleness 0, worker 1 has staleness 1",
     "one rank": '"0.weight" has [4, 4] torch.float32 Shard(dim=0) on 2 ranks on shard 0, and [4, 4] torch.float32 on shard 1',
     "growth": "allow_growth with replicas: ",
+    "mean": "on_mean with replicas: all ranks of a replica make the mean model together",
     "site": "a site with replicas: each part of the model would join as a site of its own",
     "stops": "fast.on_stop() with replicas: each part of the model would stop after a round of its own",
     "flat": "flat=True with replicas: the parts of a model are laid out by fully_shard",

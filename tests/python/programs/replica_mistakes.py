@@ -30,7 +30,7 @@ def make(how):
     options = {} if how == "forgotten" else {"replicas": replicas.mesh if how == "mesh" else replicas}
     options |= {"comm": {"comm": replicas.across}, "event": {"algorithm": "event_triggered"}, "heal": {"nan": "heal"},
                "clip": {"robust": "clip"}, "trimmed": {"robust": "trimmed_mean"},
-                "option": {"staleness": int(culprit)}, "growth": {"allow_growth": True},
+                "option": {"staleness": int(culprit)}, "growth": {"allow_growth": True}, "mean": {"on_mean": (1, print)},
                "site": {"site": fast.Site("a", "nats://127.0.0.1:1/run")},
                 "flat": {"flat": True}}.get(how, {})
     if how == "seed":
