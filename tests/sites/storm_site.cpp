@@ -1,8 +1,13 @@
 // One site of a storm (storm.py, bench/sites.sh): paced steps to a goal of its own.
-//   storm_site NAME URL PLACE STALENESS PACE_S UNTIL [ELEMENTS EVERY DELAY CODEC EXPECT]
-// Ends at the time UNTIL (seconds since 1970). Prints a line of JSON after each exchange, and one
-// at the end.
+//   storm_site NAME URL PLACE STALENESS PACE_S UNTIL [ELEMENTS EVERY DELAY CODEC EXPECT RULE]
+// Ends at the time UNTIL (seconds since 1970), or leaves at SIGTERM. At SIGUSR1, its weights are no
+// numbers any more. Prints a line of JSON after each exchange, and one at the end.
+#include <fast/topology/graphs.hpp>
+#include <fast/topology/load.hpp>
+
 #include <chrono>
+#include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -29,7 +34,10 @@ struct Options {
   std::int64_t every = 10, delay = 0;
   std::string codec = "identity";
   int expect = 1;
+  std::string rule = "gasloc";
 };
+
+volatile std::sig_atomic_t leaves = 0, breaks = 0;
 
 Options options_in(int count, char** words) {
   Options options{words[1], words[2]};
@@ -42,6 +50,7 @@ Options options_in(int count, char** words) {
   if (count > 9) options.delay = std::atoi(words[9]);
   if (count > 10) options.codec = words[10];
   if (count > 11) options.expect = std::atoi(words[11]);
+  if (count > 12) options.rule = words[12];
   return options;
 }
 
@@ -71,16 +80,30 @@ class Taken {
   std::map<std::string, std::int64_t> reads_;
 };
 
+algorithm::Rule rule_of(const Options& given) {
+  const std::int64_t every = given.every, delay = given.delay;
+  if (given.rule == "noloco") return algorithm::noloco({.period = every, .delay = delay});
+  if (given.rule == "diloco")
+    return algorithm::diloco({.period = every, .momentum = 0.5, .delay = delay});
+  const double step = given.codec == "int2" ? 0.3 : 0.7;
+  return algorithm::gasloc({.period = every, .consensus_step = step, .delay = delay});
+}
+
+TopologyRule topology_of(const Options& given) {
+  if (given.rule == "noloco") return schedule::random_matchings(7);
+  return given.rule == "diloco" ? TopologyRule(stencil::complete()) : stencil::ring();
+}
+
 int run(const Options& given) {
   const std::int64_t every = given.every;
-  const auto site = sites::join(
-      {.name = given.name,
-       .url = given.url,
-       .every = every,
-       .rule = algorithm::gasloc({.period = every, .consensus_step = 0.7, .delay = given.delay}),
-       .codec = codec::by_name(given.codec),
-       .staleness = given.staleness,
-       .expect = given.expect});
+  const auto site = sites::join({.name = given.name,
+                                 .url = given.url,
+                                 .every = every,
+                                 .rule = rule_of(given),
+                                 .codec = codec::by_name(given.codec),
+                                 .topology = topology_of(given),
+                                 .staleness = given.staleness,
+                                 .expect = given.expect});
   std::vector<float> x(given.elements);
   WorkerOptions options;
   options.algorithm = algorithm::none();
@@ -93,10 +116,11 @@ int run(const Options& given) {
   Taken taken;
   double slowest_s = 0;
   std::int64_t steps = 0;
-  while (seconds_since_1970() < given.until) {
+  while (seconds_since_1970() < given.until && leaves == 0) {
     const auto began = Clock::now();
     worker.step([&] {
       for (float& value : x) value -= static_cast<float>(rate) * (value - goal);
+      if (breaks != 0) x[0] = std::nanf("");
       std::this_thread::sleep_until(began +
                                     std::chrono::duration_cast<Clock::duration>(given.pace));
     });
@@ -117,7 +141,10 @@ int run(const Options& given) {
     slowest_s = 0;
   }
   worker.finish();
-  print({{"time", seconds_since_1970()}, {"end", x[0]}, {"goal", goal}, {"steps", steps}});
+  print({{"time", seconds_since_1970()},
+         {leaves == 0 ? "end" : "left", x[0]},
+         {"goal", goal},
+         {"steps", steps}});
   return 0;
 }
 
@@ -126,6 +153,8 @@ int run(const Options& given) {
 int main(int argc, char** argv) {
   constexpr int fewest = 7;
   if (argc < fewest) return 2;
+  std::signal(SIGTERM, [](int) { leaves = 1; });
+  std::signal(SIGUSR1, [](int) { breaks = 1; });
   try {
     return run(options_in(argc, argv));
   } catch (const std::exception& error) {
