@@ -160,13 +160,12 @@ class LateRun {
     if (late_below(rng, 3) > 0) return;
     const std::int64_t until = rounds_ + late_below(rng, 5);
     // Worker 1 may still wait for this one.
-    for (int spin = 0; is_alone_ && rounds_ < until && spin < 500; ++spin)
-      std::this_thread::yield();
+    for (int spin = 0; is_alone_ && rounds_ < until && spin < 16; ++spin) std::this_thread::yield();
   }
   /// Lets the others come to some more waits, if they do.
   void dawdle(Rng& rng) const {
     const std::int64_t until = waits_ + late_below(rng, 8);
-    for (int spin = 0; waits_ < until && spin < 200; ++spin) std::this_thread::yield();
+    for (int spin = 0; waits_ < until && spin < 8; ++spin) std::this_thread::yield();
   }
 
   void work(const Group& group) {
@@ -263,7 +262,7 @@ TEST_CASE("a late device: rounds are made of the messages that the worker says, 
   const std::uint64_t seed = test_seed(71);
   Rng rng(seed);
   int rejoined = 0, left_out = 0;
-  for (int k = 0; k < 40; ++k) {
+  for (int k = 0; k < 12; ++k) {
     const LatePlan plan = drawn_late_plan(rng);
     INFO("FAST_TEST_SEED=" << seed << ", case " << k << ": " << plan.text());
     const std::vector<LateLog> logs = LateRun(plan).made();
@@ -279,6 +278,7 @@ TEST_CASE("a late device: rounds are made of the messages that the worker says, 
       }
     }
   }
+  fmt::print("{} rounds began anew, {} left a neighbor out\n", rejoined, left_out);
   INFO(rejoined << " rounds began anew, " << left_out << " left a neighbor out");
   CHECK(rejoined > 10);
   CHECK(left_out > 10);
