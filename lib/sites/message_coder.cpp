@@ -1,7 +1,6 @@
 #include "sites/message_coder.hpp"
 
 #include <fast/core/error.hpp>
-#include <fast/core/random.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -58,7 +57,7 @@ MessageCoder::Coded MessageCoder::encode(std::shared_ptr<const AlignedBuffer> me
     encode_whole(coded->data());
     codec::decode(whole_, coded->data(), own_.values.data());
   } else {
-    encode_difference(number, coded->data());
+    encode_difference(coded->data());
     add_difference(coded->data(), own_.values);
   }
   require(combine::is_finite(layout_, own_.values.data()), ErrorKind::numeric,
@@ -94,8 +93,7 @@ void MessageCoder::encode_whole(std::byte* to) {
 }
 
 /// Buffers, which are not coded, travel as they are.
-void MessageCoder::encode_difference(std::int64_t number, std::byte* to) const {
-  const auto key = static_cast<std::uint32_t>(mix_seed(static_cast<std::uint64_t>(number)));
+void MessageCoder::encode_difference(std::byte* to) const {
   for_pieces(difference_, [&]<class T>(const codec::Piece& piece, T) {
     const T* from = elements_of<T>(piece, *message_);
     const T* copy = elements_of<T>(piece, own_.values);
@@ -107,7 +105,7 @@ void MessageCoder::encode_difference(std::int64_t number, std::byte* to) const {
     }
     std::vector<T> difference(count);
     std::transform(from, from + count, copy, difference.begin(), std::minus<>());
-    codec::encode(piece.kind, difference.data(), count, code, {key, piece.first});
+    codec::encode(piece.kind, difference.data(), count, code);
   });
 }
 

@@ -61,7 +61,7 @@ class MessageCoder {
   };
   void add_difference(const std::byte* coded, AlignedBuffer& values) const;
   void encode_whole(std::byte* to);
-  void encode_difference(std::int64_t number, std::byte* to) const;
+  void encode_difference(std::byte* to) const;
 
   ParameterLayout layout_;
   codec::Kind kind_;

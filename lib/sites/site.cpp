@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "codec/block.hpp"
 #include "core/message.hpp"
 
 namespace fast::sites {
@@ -47,6 +48,9 @@ void check(const SiteOptions& options) {
   require(!options.codec.stochastic, ErrorKind::argument,
           "site {}: codec {}; sites round to nearest: take {}", options.name,
           codec::name(options.codec), codec::name({.kind = options.codec.kind}));
+  require(!codec::record_of(options.codec.kind).random, ErrorKind::argument,
+          "site {}: codec {}; sites round to nearest: take int8, int4 or int2", options.name,
+          codec::name(options.codec));
 }
 
 /// What must be equal in all sites of a run, in one line.

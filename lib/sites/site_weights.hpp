@@ -30,7 +30,7 @@ constexpr double weight_for_samples(double equal, double own, double other) {
 }
 
 /// The rule's sites keep one φ by taking one mean: of those that an exchange has not left out, each
-/// counts more, so that all take the mean of the same sites.
+/// counts more, so that sites that leave out the same take one mean.
 inline bool takes_mean(const algorithm::RuleTraits& rule) {
   return rule.topology.mixing == algorithm::MixingRequirement::complete;
 }

@@ -81,7 +81,9 @@ void check_capacity(const Options& o, const nn::ModelSpec& spec, int workers) {
 
 std::string fit_batch(Options& o, const data::Dataset& train, int workers) {
   const double share = is_stream(o) ? 0 : o.trainer.validation;
-  const auto takers = static_cast<std::size_t>(workers) * static_cast<std::size_t>(o.accumulate);
+  // Spares may join, and then take samples, too.
+  const std::size_t takers =
+      static_cast<std::size_t>(workers + o.spares) * static_cast<std::size_t>(o.accumulate);
   const double about = static_cast<double>(train.size()) * (1 - share);
   if (!o.batch_fits || about > 2.0 * static_cast<double>(o.batch_size * takers)) return {};
   const std::size_t samples =

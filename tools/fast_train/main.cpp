@@ -98,6 +98,9 @@ data::Splits load_data(Options o, int workers) {
   if (fast_train::is_stream(o)) {
     data::LoadOptions load = load_options(o);
     load.test_data.clear();
+    if (o.batch_fits && o.load.limit > 0)
+      o.batch_size = std::clamp<std::size_t>(
+          o.load.limit / static_cast<std::size_t>(workers * o.accumulate), 1, o.batch_size);
     fast_train::check_counts(o, o.load.limit);
     return data::load(o.load.test_data, load);
   }
@@ -155,6 +158,9 @@ nn::ModelSpec fit(const Group& ranks, const Options& o, data::Splits& data) {
     spec = fast_train::model_for(o, data.train);
     fast_train::check_targets(data, spec.loss.kind, fast_train::shown_data(o));
     fast_train::check_capacity(o, spec, workers);
+    require(nn::tokens_of(spec) == 0 || o.trainer.mixup == 0, ErrorKind::argument,
+            "--mixup {}: the model takes tokens, which cannot be mixed; leave it out",
+            o.trainer.mixup);
     if (nn::tokens_of(spec) > 0)
       data.normalization = data.normalization.of_tokens(data.train.is_bytes());
   });

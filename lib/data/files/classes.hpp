@@ -31,13 +31,14 @@ class ClassPlaces {
     for (std::size_t i = 0; i < names.size(); ++i)
       places_.emplace(names[i], static_cast<std::int32_t>(i));
   }
-  /// 1.0 is the class "1". Throws Error(data), with `where` it stands, for another name.
-  std::int32_t of(const std::string& text, const std::string& where) const {
+  /// 1.0 is the class "1". Throws Error(data), with where() it stands, for another name.
+  template <class Where>
+  std::int32_t of(const std::string& text, const Where& where) const {
     auto place = places_.find(text);
     if (place == places_.end()) place = places_.find(category_in(text));
     require(place != places_.end(), ErrorKind::data,
-            "{}: class \"{}\" is not among the {} classes of {}", where, printable(text), count_,
-            whose_);
+            "{}: class \"{}\" is not among the {} classes of {}",
+            place == places_.end() ? where() : std::string(), printable(text), count_, whose_);
     return place->second;
   }
 

@@ -118,8 +118,8 @@ std::vector<std::int32_t> named_classes(const CsvTable& table, const Classes& cl
   const ClassPlaces places(classes.names, classes.whose);
   std::vector<std::int32_t> labels;
   for (std::size_t row = 0; row < table.rows(); ++row)
-    labels.push_back(
-        places.of(table.targets()[row], fmt::format("csv: {}", table.place_of_target(row))));
+    labels.push_back(places.of(table.targets()[row],
+                               [&] { return fmt::format("csv: {}", table.place_of_target(row)); }));
   return labels;
 }
 

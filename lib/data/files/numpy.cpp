@@ -205,8 +205,8 @@ std::vector<std::int32_t> places_in(const std::vector<std::string>& texts, const
   const ClassPlaces places(names, whose);
   std::vector<std::int32_t> labels;
   for (const std::string& text : texts)
-    labels.push_back(
-        places.of(text, fmt::format("numpy: {}: target {}", printable(name), labels.size())));
+    labels.push_back(places.of(
+        text, [&] { return fmt::format("numpy: {}: target {}", printable(name), labels.size()); }));
   return labels;
 }
 
@@ -231,16 +231,15 @@ std::vector<std::int32_t> named_classes_in(const NpyArray& array, const std::str
   return places_in(array.texts, name, names, whose);
 }
 
+bool are_numbers(const std::vector<std::string>& names) {
+  double number = 0;
+  return std::ranges::all_of(names,
+                             [&](const std::string& each) { return read_number(each, number); });
+}
+
 /// Of a model that knows names: whole numbers as it would write them.
 std::vector<std::int32_t> numbers_as_names(const NpyArray& array, const std::string& name,
                                            const std::vector<std::string>& names) {
-  double number = 0;
-  const bool are_numbers = std::ranges::all_of(
-      names, [&](const std::string& each) { return read_number(each, number); });
-  require(are_numbers, ErrorKind::data,
-          "numpy: {}: the targets are numbers, the classes of the model are names (\"{}\", ...); "
-          "save the names as targets",
-          printable(name), printable(names.front()));
   std::vector<std::string> texts;
   std::visit(
       [&](const auto& values) {
@@ -303,9 +302,10 @@ Dataset part_of_arrays(const Arrays& arrays, const std::string& x, const std::st
           ErrorKind::data,
           "numpy: {}: shape ({}) for {} samples in {}; targets need the same first side",
           printable(place), fmt::join(targets.shape, ", "), samples.count, printable(x));
-  const bool is_text = !targets.texts.empty(), by_name = by_model && !is_text;
-  kind = by_name || has_classes(targets, samples.count, kind) ? TargetKind::classes
-                                                              : TargetKind::numbers;
+  const bool is_text = !targets.texts.empty(), numbers_of_model = by_model && !is_text;
+  const bool by_name = numbers_of_model && are_numbers(names);
+  kind = numbers_of_model || has_classes(targets, samples.count, kind) ? TargetKind::classes
+                                                                       : TargetKind::numbers;
   if (kind == TargetKind::numbers) {
     return {arrays.where, std::move(samples.shape), std::move(samples.values),
             npy_targets(targets, place)};
@@ -315,11 +315,12 @@ Dataset part_of_arrays(const Arrays& arrays, const std::string& x, const std::st
           printable(place), is_text ? "texts" : "numbers", is_text ? "numbers" : "texts");
   are_texts = is_text;
   const char* whose = by_model ? "the model" : "the training part";
+  if (numbers_of_model) classes = static_cast<int>(names.size());
   std::vector<std::int32_t> labels = is_text
                                          ? named_classes_in(targets, place, names, classes, whose)
                                      : by_name ? numbers_as_names(targets, place, names)
                                                : classes_in(targets, place, classes);
-  if (is_text || by_name) classes = static_cast<int>(names.size());
+  if (is_text) classes = static_cast<int>(names.size());
   std::vector<std::int64_t> each(targets.shape.begin() + 1, targets.shape.end());
   if (labels.size() == samples.count) each.clear();  // a column is one label a sample
   return {arrays.where, std::move(samples.shape), std::move(samples.values),

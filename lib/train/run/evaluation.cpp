@@ -185,7 +185,9 @@ std::vector<TensorView> BestModel::state() {
       view_of("packed", packed_.as<std::uint8_t>()), view_of("correct", std::span(&correct_, 1)),
       view_of("epoch", std::span(&epoch_, 1)), view_of("loss", std::span(&loss_, 1)),
       view_of("skipped", std::span(&skipped_, 1))};
-  for (TensorView& view : plateau_.state()) all.push_back(std::move(view));
+  // Another schedule does not go on counting.
+  if (plan_.options.learning_rate.schedule == LearningRate::Schedule::plateau)
+    for (TensorView& view : plateau_.state()) all.push_back(std::move(view));
   return all;
 }
 

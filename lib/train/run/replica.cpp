@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
@@ -177,7 +178,7 @@ void Replica::take_back_trained() {
 /// Until the second Worker is there, the others may need this one's last publication. What it has
 /// to say of the topology at its start, the first one has said.
 std::int64_t Replica::close(std::int64_t rounds, const std::function<bool()>& stop) {
-  const auto has_begun = std::make_shared<bool>(false);
+  const auto has_begun = std::make_shared<std::atomic<bool>>(false);
   const auto make = [this, has_begun] {
     WorkerOptions options = worker_options(plan_.options);
     options.observer.reset();  // its rounds are those of training

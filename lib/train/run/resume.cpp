@@ -187,15 +187,22 @@ void compare(const RunPlan& plan, const std::string& line, ResumePoint& point) {
   point.exact = alike || plan.options.worker.staleness != 0;
 }
 
+/// Of the learning rate, as far as this worker's file knows.
+std::int64_t reductions_in(const RunPlan& plan, const ResumePoint& point) {
+  if (plan.options.learning_rate.schedule != LearningRate::Schedule::plateau) return 0;
+  const Metadata place = point.own ? point.own->metadata() : first_place(point.manifest);
+  return place.contains(lr_reductions_key) ? metadata_number(place, lr_reductions_key) : 0;
+}
+
 /// Collective over all ranks. Above staleness 0, files may be of different rounds: all take the
 /// lowest rate.
-void agree_on_reductions(const RunPlan& plan, ResumePoint& point) {
-  if (plan.options.learning_rate.schedule != LearningRate::Schedule::plateau) return;
-  const Metadata place = point.own ? point.own->metadata() : first_place(point.manifest);
-  const auto found = place.find(lr_reductions_key);
-  const std::string mine = found == place.end() ? "0" : found->second;
-  for (const std::string& one : plan.group.everyone().all_gather(mine, plan.deadline(), resuming))
-    point.reductions = std::max<std::int64_t>(point.reductions, std::stoll(one));
+std::int64_t most_reductions(const RunPlan& plan, std::int64_t own) {
+  if (plan.options.learning_rate.schedule != LearningRate::Schedule::plateau) return 0;
+  std::int64_t most = 0;
+  for (const std::string& one :
+       plan.group.everyone().all_gather(std::to_string(own), plan.deadline(), resuming))
+    most = std::max<std::int64_t>(most, std::stoll(one));
+  return most;
 }
 
 }  // namespace
@@ -207,9 +214,10 @@ std::optional<ResumePoint> find_resume_point(const RunPlan& plan) {
   agree(plan.group.everyone(), plan.deadline(), resuming, [&] {
     find(plan, point);
     line = describe_place(point);
+    point.reductions = reductions_in(plan, point);
   });
   compare(plan, line, point);
-  agree_on_reductions(plan, point);
+  point.reductions = most_reductions(plan, point.reductions);
   return point;
 }
 

@@ -72,6 +72,11 @@ void check_averages(const TrainerOptions& options) {
   require(options.patience == 0 || !options.worker.site, ErrorKind::argument,
           "Trainer: stopping early in a job that is a site, whose workers make exchanges together; "
           "leave patience out");
+  require(
+      options.learning_rate.schedule != LearningRate::Schedule::plateau || !options.worker.site,
+      ErrorKind::argument,
+      "Trainer: the schedule plateau in a job that is a site: each site would lower the rate by "
+      "itself; choose another schedule");
   require(options.worker.robust == Robust::none || !options.all_reduce, ErrorKind::argument,
           "Trainer: robust averaging with an all-reduce, whose sum shows no worker apart; leave "
           "robust out or choose an exchange with neighbors");
@@ -124,6 +129,9 @@ void check_mixup(const TrainerOptions& options, const Backend& backend,
   require(std::isfinite(options.mixup) && options.mixup >= 0, ErrorKind::argument,
           "Trainer: mixup {}; 0 or more is required", options.mixup);
   if (options.mixup == 0) return;
+  require(options.batch_size >= 2, ErrorKind::argument,
+          "Trainer: mixup (--mixup) of batches of one sample, which has no other one to be mixed "
+          "with; leave it out, or take larger batches");
   require(
       train.has_one_label(), ErrorKind::argument,
       "Trainer: mixup (--mixup) of data \"{}\", whose samples have no single class label; leave it "
@@ -131,8 +139,8 @@ void check_mixup(const TrainerOptions& options, const Backend& backend,
       train.name());
   require(
       backend.takes_mixed_labels(), ErrorKind::argument,
-      "Trainer: mixup (--mixup) with backend {}, which takes one label a sample; leave it out, or "
-      "take the loss cross_entropy of nn or torch on the CPU",
+      "Trainer: mixup (--mixup) with backend {} and its loss, which take one label a sample; leave "
+      "it out, or take the loss cross_entropy of nn on the CPU, or of torch",
       backend.name());
 }
 
