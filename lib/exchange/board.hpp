@@ -4,8 +4,10 @@
 #include <fast/core/deadline.hpp>
 #include <fast/exchange/group.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -47,8 +49,18 @@ class Board {
     records_.count(beats);
     liveness_.look(elapsed.count());
   }
-  /// From now on this rank is not silent, though it calls beat() no more.
-  void end_beats() { records_.raise(beats, no_more_beats); }
+  /// From now on this rank is not silent, though it calls beat() no more. If there are other hosts,
+  /// tells them for a fifth of a second, and then ends the exchange of words.
+  void end_beats() {
+    records_.raise(beats, no_more_beats);
+    if (!thread_) return;
+    thread_.reset();
+    for (int i = 0; i < 20; ++i) {
+      news_.note(records_);
+      news_.send();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
   /// Whether that rank has called beat(), and then not for so long. For the thread of beat().
   bool is_silent(int rank, Seconds after) const {
     const std::uint64_t found = records_.read(rank, beats);

@@ -42,9 +42,9 @@ void Members::await_end() {
   awaits_end_ = false;
 }
 
-void Members::watch(Seconds silent_after, std::int64_t steps) {
+void Members::watch(Seconds silent_after, std::int64_t steps, std::int64_t times) {
   const auto lock = coordinator_->lock();
-  map_.set_steps(steps);
+  map_.set_pace(steps, times);
   seating_.set_silent_after((silent_after + coordinator_->news()).count());
 }
 

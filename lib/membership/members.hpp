@@ -28,7 +28,7 @@ class Members final : private Protocol {
 
   /// A rank without a sign of life for that long is gone; before the call, none is silent. Workers
   /// combine in every `steps`-th round.
-  void watch(Seconds silent_after, std::int64_t steps);
+  void watch(Seconds silent_after, std::int64_t steps, std::int64_t times);
   /// Of all spares: see SpareWork.
   std::uint64_t repeated() const;
   /// A spare will probably take the seat of that lost worker soon.

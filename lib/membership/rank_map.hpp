@@ -44,12 +44,17 @@ class RankMap {
   int past_growths() const;
   /// Those that have holders or shall have some.
   int open_seats() const;
-  /// The furthest worker's rounds. Workers combine in every `steps`-th round.
+  /// The furthest worker's rounds. Workers combine in every `steps`-th round, `times` times.
   std::int64_t furthest_round() const;
-  std::int64_t rounds(int rank) const { return records_.progress_by_rounds(rank) * steps_; }
+  std::int64_t rounds(int rank) const {
+    return records_.progress_by_rounds(rank) / times_ * steps_;
+  }
   /// Combinations that no round has made: at staleness 0 as many on all workers.
   std::int64_t most_republished() const;
-  void set_steps(std::int64_t steps) { steps_ = steps; }
+  void set_pace(std::int64_t steps, std::int64_t times) {
+    steps_ = steps;
+    times_ = times;
+  }
 
   /// `nobody` on a seat that a growth has opened and no spare has taken yet.
   int holder(int seat) const;
@@ -85,7 +90,7 @@ class RankMap {
   RoundAgreement growths_;
   int founders_;
   std::atomic<int> entered_{0};
-  std::atomic<std::int64_t> steps_{1};
+  std::atomic<std::int64_t> steps_{1}, times_{1};
 };
 
 /// From `begin` to before `end`.

@@ -176,8 +176,8 @@ std::vector<MeanPart> MeanModel::read(const std::vector<int>& workers,
 }
 
 /// What is published for a combination has, of the rounds before it, all steps; of its own round,
-/// that step too, if the rule publishes after it or the round has made an average already. Weights
-/// that are nobody's message are the first or the last ones.
+/// that step too, if the rule publishes after it or the round has made an average already. At
+/// staleness 0, weights that are nobody's message are the first or the last ones.
 std::int64_t MeanModel::steps_in(const ModelReader::Seen& seen) const {
   const WorkerConfig& setting = worker_.setting;
   const bool is_message = seen.round >= 0;
@@ -185,7 +185,7 @@ std::int64_t MeanModel::steps_in(const ModelReader::Seen& seen) const {
       (is_message ? seen.round : peers_->peer(seen.worker).progress) - worker_.progress.republished;
   const bool has_own =
       is_message && (!setting.before_step() || made % setting.options.mix_times != 0);
-  return setting.rounds_of(made) + (has_own ? setting.steps() : 0);
+  return setting.rounds_of(made) + (has_own ? setting.steps() - setting.traits.timing.delay : 0);
 }
 
 double MeanModel::reduce(Reduction& reduction, const std::vector<int>& workers,

@@ -72,9 +72,9 @@ void Recovery::rejoin(Publisher& publisher, std::int64_t furthest, const ComeTo&
   progress.stats.rounds = made;
   ++progress.stats.rejoined;
   worker_.report_own_event(PeerEvent::Kind::rejoined);
-  worker_.warn(
-      fmt::format("worker {}: was {} rounds behind its neighbors and has taken over their average",
-                  worker_.rank(), rounds));
+  worker_.warn(fmt::format(
+      "worker {}: was {} {} behind its neighbors and has taken over their average", worker_.rank(),
+      rounds > 0 ? rounds : behind, rounds > 0 ? "rounds" : "averages"));
 }
 
 /// Of every round, of schedules with a short period.

@@ -259,15 +259,15 @@ void Worker::Impl::end_round(const StepOptions& options) {
                             .learning_rate = options.learning_rate,
                             .largest_rate = options.largest_rate};
   if (setting.publishes_early_in(progress.stats.rounds)) round.publish_early(info);
-  if (setting.combines_in(progress.stats.rounds)) {
+  try {
+    if (setting.combines_in(progress.stats.rounds)) combine_in(info);
+  } catch (...) {  // also if its wait was ended, and the program goes on
     try {
-      combine(info);
-    } catch (...) {  // also if its wait was ended, and the program goes on
       mixer->take_back();
       hand_back(options);
-      throw;
+    } catch (const std::exception&) {  // what failed first counts
     }
-    ++progress.combinations;
+    throw;
   }
   hand_back(options);
   ++progress.stats.rounds;
@@ -319,7 +319,8 @@ void Worker::Impl::combine_in(algorithm::RoundInfo info) {
     info.round = progress.combinations;
     combine(info);
     ++progress.combinations;
-  } while ((progress.combinations - progress.republished) % setting.options.mix_times != 0);
+  } while ((progress.combinations - progress.republished) % setting.options.mix_times != 0 &&
+           !participation.has_ended());
 }
 
 /// It may have left out the round of a growth.

@@ -31,7 +31,7 @@ TEST_CASE("the newest claim that was seated holds a seat, and the lower rank of 
 
 TEST_CASE("a growth opens a seat when it is wanted, and has begun when a worker is in its round") {
   Hall hall(2, 4);
-  hall.map.set_steps(3);
+  hall.map.set_pace(3, 1);
   CHECK(hall.map.open_seats() == 2);
   CHECK(hall.map.furthest_round() == 0);
   hall.memory.growths_of(1).propose(2);
@@ -55,7 +55,7 @@ TEST_CASE("a growth opens a seat when it is wanted, and has begun when a worker 
 
 TEST_CASE("a worker that dies while it republishes has made the rounds that it had made before") {
   Hall hall(2, 3);
-  hall.map.set_steps(3);
+  hall.map.set_pace(3, 1);
   const auto made = [&] { return hall.map.rounds(1); };
   hall.own[1].set_republished(1);  // before its first round
   CHECK(made() == 0);
@@ -69,6 +69,15 @@ TEST_CASE("a worker that dies while it republishes has made the rounds that it h
   CHECK(made() == 3);
   CHECK(hall.map.records().progress(1) == 3);
   CHECK(hall.map.most_republished() == 2);
+}
+
+TEST_CASE("several combinations in a round count as one round when all are made") {
+  Hall hall(2, 3);
+  hall.map.set_pace(3, 4);
+  hall.own[1].set_progress(7);
+  CHECK(hall.map.rounds(1) == 3);
+  hall.own[1].set_progress(8);
+  CHECK(hall.map.rounds(1) == 6);
 }
 
 TEST_CASE("without spares rank k is worker k") {

@@ -411,13 +411,15 @@ TEST_CASE("with a spare, rules with local steps on devices go to the optimum of 
 TEST_CASE("workers that have republished and a spare end at the same combination") {
   constexpr std::int64_t dies_in = 50, rounds = 300;
   std::atomic<bool> reports{false};
-  for (const std::int64_t mix_every : {1, 3}) {
+  for (const auto& [mix_every, mix_times] :
+       {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 1}, {1, 3}, {2, 2}}) {
     reports = false;
-    local::run(4, [&](const Group& threads) {
+    local::run(4, [&, mix_every = mix_every, mix_times = mix_times](const Group& threads) {
       const Group group = with_spares(testing::reported(threads, lost_worker, reports), 1);
       std::vector<double> x(5, 1.0);
       WorkerOptions options = testing::quick();
       options.mix_every = mix_every;
+      options.mix_times = mix_times;
       Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
       const bool is_lost = threads.rank() == lost_worker, is_spare = threads.rank() == 3;
       if (!is_spare) worker.republish();
@@ -431,7 +433,7 @@ TEST_CASE("workers that have republished and a spare end at the same combination
       const membership::RankMap& map = exchange::members_of(group)->map();
       for (int seat = 0; seat < 3; ++seat) {
         const std::int64_t combinations = map.records().progress(map.holder(seat));
-        expect(combinations == rounds / mix_every + 1,
+        expect(combinations == rounds / mix_every * mix_times + 1,
                fmt::format("seat {} ends at combination {}", seat, combinations));
       }
       if (is_spare)

@@ -33,7 +33,7 @@ void add_needs_of_codecs(OptionTable& table, const Options& o) {
       "an all-reduce averages exactly, and --algorithm none sends no messages; leave the codec out "
       "or take a rule that averages with neighbors (--algorithm awc)");
   table.at("codec_seed")
-      .only_if([&o] { return o.trainer.worker.codec.stochastic; },
+      .only_if([&o] { return o.trainer.worker.codec.stochastic || o.rule.name == "choco"; },
                "this codec does not round at random; leave it out or take --codec bf16_stochastic");
 }
 

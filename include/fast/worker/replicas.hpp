@@ -26,7 +26,7 @@ namespace fast {
 /// replica end their processes by themselves, from a thread of this object: within 2 s, with status
 /// 137, and without destructors. fastrun counts them as lost, too. One of them says why on standard
 /// error. The other replicas go on without this one, as after the death of a single worker. The
-/// same happens to a replica of which a rank has given no sign of life for
+/// same happens under fastrun to a replica of which a rank has given no sign of life for
 /// WorkerOptions::suspect_after (10 s by default), and to one whose Workers have caught up by their
 /// neighbors' weights after all its ranks were stopped.
 ///

@@ -92,7 +92,8 @@ enum class Initial {
 /// One worker's weights in a mean model.
 struct MeanPart {
   int worker = 0;
-  /// So many of that worker's own steps are in its weights.
+  /// So many of that worker's own steps are in its weights: at staleness 0 exactly, but for those
+  /// after the last average (mix_every). Above, the first and last weights count a period too many.
   std::int64_t steps = 0;
 };
 

@@ -354,7 +354,7 @@ Link LinkBuilder::open(const PayloadShape& shape) {
   exchange.observer = events_;
   if (members_) {
     members_->watch(options_.suspect_after.value_or(suspect_after_at_first),
-                    rounds_per_combination(options_));
+                    rounds_per_combination(options_), options_.mix_times);
     exchange.is_replaced = [members = members_](int rank) {
       return members->map().is_replaced(rank);
     };

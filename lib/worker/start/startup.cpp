@@ -240,6 +240,9 @@ void check_options(const WorkerOptions& options, const algorithm::RuleTraits& al
   require(!options.on_mean.call || options.on_mean.every > 0, ErrorKind::argument,
           "Worker: on_mean every {} rounds; a number of 1 or more is required",
           options.on_mean.every);
+  require(options.on_mean.worker >= 0, ErrorKind::argument,
+          "Worker: on_mean of worker {}; a number of 0 or more is required",
+          options.on_mean.worker);
 }
 
 }  // namespace fast::worker

@@ -309,6 +309,9 @@ std::string check_own_part(const Group& group, std::optional<StartupConfig>& agr
   check_for_robust(options);
   check_for_spares(group, options);
   check_for_parts(group, options);
+  require(!options.on_mean.call || group.spares() > 0 || options.on_mean.worker < group.size(),
+          ErrorKind::argument, "Worker: on_mean of worker {}, of {} workers",
+          options.on_mean.worker, group.size());
   check_for_sites(group, options);
   TopologyConfig wiring{rule, options.weights, options.lazy_weights};
   ResolvedTopology wired = wiring.of(group.size(), options);
