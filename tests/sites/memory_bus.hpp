@@ -77,6 +77,12 @@ class MemoryHub {
     const std::lock_guard lock(mutex_);
     cut_.erase(site);
   }
+  /// What is on its way is lost.
+  void drop() {
+    const std::lock_guard handling(handling_);
+    const std::lock_guard lock(mutex_);
+    queue_ = {};
+  }
   std::size_t sent_bytes() {
     const std::lock_guard lock(mutex_);
     return sent_bytes_;
