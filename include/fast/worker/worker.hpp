@@ -93,7 +93,8 @@ enum class Initial {
 struct MeanPart {
   int worker = 0;
   /// So many of that worker's own steps are in its weights: at staleness 0 exactly, but for those
-  /// after the last average (mix_every). Above, the first and last weights count a period too many.
+  /// after the last average (mix_every). Above it, weights of the start and of the end count one
+  /// period too many.
   std::int64_t steps = 0;
 };
 
