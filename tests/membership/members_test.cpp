@@ -70,7 +70,7 @@ struct Hosts {
                                               .died = {}},
                                         record_format());
       all.push_back(std::make_unique<Members>(coordinator, 2));
-      all.back()->watch(Seconds(30), 1);
+      all.back()->watch(Seconds(30), 1, 1);
       coordinator->start();
     }
     for (int worker = 0; worker < 2; ++worker) {

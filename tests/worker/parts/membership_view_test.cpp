@@ -79,7 +79,7 @@ TEST_CASE("a seat that a spare of another host has taken is not looked at any mo
     const Group group =
         with_spares(GroupImpl::group(std::make_shared<SpareElsewhere>(threads, died)), 1);
     const auto members = exchange::members_of(group);
-    members->watch(Seconds(30), 1);
+    members->watch(Seconds(30), 1, 1);
     if (threads.rank() == 3) {
       const auto offer = members->wait_for_seat([] {});
       testing::expect(offer && offer->seat == 1, "no seat is offered");
