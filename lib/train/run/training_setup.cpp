@@ -129,9 +129,6 @@ void check_mixup(const TrainerOptions& options, const Backend& backend,
   require(std::isfinite(options.mixup) && options.mixup >= 0, ErrorKind::argument,
           "Trainer: mixup {}; 0 or more is required", options.mixup);
   if (options.mixup == 0) return;
-  require(options.batch_size >= 2, ErrorKind::argument,
-          "Trainer: mixup (--mixup) of batches of one sample, which has no other one to be mixed "
-          "with; leave it out, or take larger batches");
   require(
       train.has_one_label(), ErrorKind::argument,
       "Trainer: mixup (--mixup) of data \"{}\", whose samples have no single class label; leave it "
@@ -142,6 +139,9 @@ void check_mixup(const TrainerOptions& options, const Backend& backend,
       "Trainer: mixup (--mixup) with backend {} and its loss, which take one label a sample; leave "
       "it out, or take the loss cross_entropy of nn on the CPU, or of torch",
       backend.name());
+  require(options.batch_size >= 2, ErrorKind::argument,
+          "Trainer: mixup (--mixup) of batches of one sample, which has no other one to be mixed "
+          "with; leave it out, or take larger batches");
 }
 
 bool averages_nobody(const TrainerOptions& options) {
