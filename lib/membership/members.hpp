@@ -27,7 +27,7 @@ class Members final : private Protocol {
   const std::shared_ptr<Coordinator>& coordinator() const { return coordinator_; }
 
   /// A rank without a sign of life for that long is gone; before the call, none is silent. Workers
-  /// combine in every `steps`-th round.
+  /// combine in every `steps`-th round, `times` times.
   void watch(Seconds silent_after, std::int64_t steps, std::int64_t times);
   /// Of all spares: see SpareWork.
   std::uint64_t repeated() const;

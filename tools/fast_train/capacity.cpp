@@ -79,16 +79,19 @@ void check_capacity(const Options& o, const nn::ModelSpec& spec, int workers) {
           workers, threads, most_threads());
 }
 
+std::size_t largest_batch(const Options& o, std::size_t samples, int workers) {
+  // Spares may join, and then take samples, too.
+  return samples /
+         (static_cast<std::size_t>(workers + o.spares) * static_cast<std::size_t>(o.accumulate));
+}
+
 std::string fit_batch(Options& o, const data::Dataset& train, int workers) {
   const double share = is_stream(o) ? 0 : o.trainer.validation;
-  // Spares may join, and then take samples, too.
-  const std::size_t takers =
-      static_cast<std::size_t>(workers + o.spares) * static_cast<std::size_t>(o.accumulate);
-  const double about = static_cast<double>(train.size()) * (1 - share);
-  if (!o.batch_fits || about > 2.0 * static_cast<double>(o.batch_size * takers)) return {};
+  const auto about = static_cast<std::size_t>(static_cast<double>(train.size()) * (1 - share));
+  if (!o.batch_fits || largest_batch(o, about, workers) > 2 * o.batch_size) return {};
   const std::size_t samples =
       share > 0 ? data::hold_out(train, share, o.trainer.seed).rest.size() : train.size();
-  const std::size_t most = samples / takers;
+  const std::size_t most = largest_batch(o, samples, workers);
   if (most >= o.batch_size) return {};
   o.batch_size = std::max<std::size_t>(most, 1);
   if (most == 0) return {};  // the Trainer says what is missing

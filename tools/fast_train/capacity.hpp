@@ -20,6 +20,9 @@ double least_bytes_of_worker(const Options& o, const fast::nn::ModelSpec& spec);
 /// or more threads than this process can start, with these numbers.
 void check_capacity(const Options& o, const fast::nn::ModelSpec& spec, int workers);
 
+/// Samples that each of `workers` has of a round of all `samples`.
+std::size_t largest_batch(const Options& o, std::size_t samples, int workers);
+
 /// A batch size that was not given: at most as many samples as each of `workers` has of a round.
 /// Returns what is to be said of that; empty: nothing has changed.
 std::string fit_batch(Options& o, const fast::data::Dataset& train, int workers);

@@ -99,8 +99,8 @@ data::Splits load_data(Options o, int workers) {
     data::LoadOptions load = load_options(o);
     load.test_data.clear();
     if (o.batch_fits && o.load.limit > 0)
-      o.batch_size = std::clamp<std::size_t>(
-          o.load.limit / static_cast<std::size_t>(workers * o.accumulate), 1, o.batch_size);
+      o.batch_size = std::clamp<std::size_t>(fast_train::largest_batch(o, o.load.limit, workers), 1,
+                                             o.batch_size);
     fast_train::check_counts(o, o.load.limit);
     return data::load(o.load.test_data, load);
   }

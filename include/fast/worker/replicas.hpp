@@ -27,8 +27,8 @@ namespace fast {
 /// 137, and without destructors. fastrun counts them as lost, too. One of them says why on standard
 /// error. The other replicas go on without this one, as after the death of a single worker. The
 /// same happens under fastrun to a replica of which a rank has given no sign of life for
-/// WorkerOptions::suspect_after (10 s by default), and to one whose Workers have caught up by their
-/// neighbors' weights after all its ranks were stopped.
+/// WorkerOptions::suspect_after (10 s by default), and to one that was stopped and whose Worker has
+/// caught up by its neighbors' weights.
 ///
 /// An exception ends all ranks of all replicas, and one of them reports it. A rank notes it when
 /// its Worker fails, or when this object ends while the exception passes. Calls of the library that

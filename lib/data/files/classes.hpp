@@ -36,9 +36,9 @@ class ClassPlaces {
   std::int32_t of(const std::string& text, const Where& where) const {
     auto place = places_.find(text);
     if (place == places_.end()) place = places_.find(category_in(text));
-    require(place != places_.end(), ErrorKind::data,
-            "{}: class \"{}\" is not among the {} classes of {}",
-            place == places_.end() ? where() : std::string(), printable(text), count_, whose_);
+    if (place == places_.end())
+      fail(ErrorKind::data, "{}: class \"{}\" is not among the {} classes of {}", where(),
+           printable(text), count_, whose_);
     return place->second;
   }
 

@@ -27,7 +27,7 @@ void check_for_device(const ParameterLayout& layout, const WorkerOptions& option
 /// True if a device cannot code the messages of its model itself.
 bool is_coded_on_host(const ParameterLayout& layout, const WorkerOptions& options);
 
-/// Rounds from one combination to the next: mix_every periods of the rule. It is at most 2^40, so
+/// Rounds from one that combines to the next: mix_every periods of the rule. It is at most 2^40, so
 /// that sums and products with rounds stay in range: no run makes so many rounds, and the words in
 /// which workers agree on rounds have 40 bits.
 std::int64_t rounds_per_combination(const WorkerOptions& options);
