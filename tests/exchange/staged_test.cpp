@@ -9,10 +9,14 @@
 #include <thread>
 
 #include "exchange/device/staged.hpp"
+#include "exchange/pair.hpp"
 #include "exchange/peers.hpp"
+#include "exchange/shared/slot_peers.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;
+using fast::testing::Pair;
+using fast::testing::staleness;
 
 namespace {
 
@@ -216,9 +220,57 @@ TEST_CASE("what was made of a payload that changed meanwhile is no neighbor's me
     exchange->flush();
   }
   CHECK(states == std::vector{present, torn, present});
-  CHECK(published == std::vector<std::int64_t>{0, -1, 2, 3});
+  CHECK(published == std::vector<std::int64_t>{0, exchange::being_written, 2, 3});
   CHECK(completed == std::vector<std::int64_t>{1, 2, 3});  // a writer waits for it
   CHECK(told == completed);
+}
+
+namespace {
+
+/// Its publications are in slots, where others look for weights.
+class OvertakenInSlots final : public OvertakingExchange {
+ public:
+  OvertakenInSlots(const Pair& pair, std::vector<std::int64_t>& published,
+                   std::vector<std::int64_t>& completed)
+      : OvertakingExchange(published, completed),
+        slots_(pair.end(Pair::writer_rank, staleness(0))) {}
+  MutablePayload acquire() override { return slots_.acquire(); }
+  void publish(std::int64_t round, bool with_weights) override {
+    slots_.publish(round, with_weights);
+  }
+
+ private:
+  exchange::SlotExchange slots_;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "nobody adopts what was made of a payload that changed meanwhile, unless it is the last") {
+  const bool is_last = GENERATE(false, true);
+  std::vector<std::int64_t> published, completed;
+  const Pair pair(staged_shape);
+  const exchange::SlotPeers peers(pair.heartbeat(Pair::reader_rank), nullptr);
+  std::vector<std::byte> room(staged_shape.vector_bytes);
+  const auto overtaken = staged_exchange(
+      std::make_unique<OvertakenInSlots>(pair, published, completed),
+      {.shape = staged_shape, .work = std::make_shared<PlainWork>(), .exact = true});
+  const auto publish = [&](std::int64_t round, int value) {
+    std::memset(overtaken->acquire().data, value, staged_shape.vector_bytes);
+    overtaken->publish(round);
+    overtaken->flush();
+  };
+  publish(0, 1);
+  CHECK(peers.snapshot(Pair::writer_rank, room) == Snapshot::message);
+  overtaken->fetch(0);
+  overtaken->complete(1);
+  if (is_last) overtaken->keep_weights();
+  publish(1, 2);
+  CHECK(peers.snapshot(Pair::writer_rank, room) == (is_last ? Snapshot::message : Snapshot::none));
+  CHECK(overtaken->fetch(1).front().state == Arrival::State::torn);
+  publish(1, 3);
+  CHECK(peers.snapshot(Pair::writer_rank, room) == Snapshot::message);
+  CHECK(room.back() == std::byte{3});
 }
 
 TEST_CASE("what was fetched in a round that is given up does not count for the next one") {
@@ -247,7 +299,7 @@ TEST_CASE("a worker hears that it was overtaken, though a fetch was dropped in b
   exchange->acquire();
   exchange->publish(1);
   CHECK(exchange->fetch(1).front().state == Arrival::State::present);
-  CHECK(published == std::vector<std::int64_t>{-1, 1});
+  CHECK(published == std::vector<std::int64_t>{exchange::being_written, 1});
 }
 
 namespace {
@@ -279,7 +331,7 @@ TEST_CASE("a worker that was overtaken hears of it without a wait for its neighb
   exchange->acquire();
   exchange->publish(1);
   CHECK(exchange->fetch(1).front().state == Arrival::State::torn);
-  CHECK(published == std::vector<std::int64_t>{-1});
+  CHECK(published == std::vector<std::int64_t>{exchange::being_written});
   CHECK(exchange->fetch(2).front().state == Arrival::State::present);
 }
 

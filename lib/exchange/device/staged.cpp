@@ -19,6 +19,7 @@
 #include "exchange/device/stamped_reads.hpp"
 #include "exchange/peers.hpp"
 #include "exchange/shared/seqlock.hpp"
+#include "exchange/shared/slot_protocol.hpp"
 
 namespace fast {
 namespace {
@@ -30,6 +31,8 @@ using exchange::StampedReads;
 constexpr int most_passes = 3;         ///< over payloads that change while they are copied
 constexpr Seconds short_wait{0.1};     ///< of a device whose work has hung before
 constexpr std::int64_t no_round = -1;  ///< of publications that are no neighbor's message
+/// Of publications whose weights nobody adopts either.
+constexpr std::int64_t void_round = exchange::being_written;
 
 const std::byte* bytes_of(const std::uint64_t& value) {
   return reinterpret_cast<const std::byte*>(&value);
@@ -284,8 +287,9 @@ class StagedExchange final : public Exchange {
       if (!is_new && is_overtaken_) return;
       if (is_new && round >= 0)
         transfers_.code(images_.payload<std::byte, double>(image(sequence), nullptr));
-      const std::int64_t of_round = is_overtaken_ ? no_round : round;
-      const bool goes_to_host = keeps || !stays_on_device(of_round, with_weights);
+      const std::int64_t overtaken_round = keeps ? no_round : void_round;  // kept ones are the last
+      const std::int64_t of_round = is_overtaken_ ? overtaken_round : round;
+      const bool goes_to_host = keeps || !(is_overtaken_ || stays_on_device(round, with_weights));
       if (is_new && goes_to_host) download(to, sequence, with_weights);
       host_->publish(of_round, goes_to_host && (with_weights || region_.everywhere));
     });

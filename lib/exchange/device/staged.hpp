@@ -130,8 +130,8 @@ struct Staging {
 ///   acquire(), ends the fetch that has begun and that nobody has taken up, and so does a fetch()
 ///   whose wait a WaitCheck ends.
 /// - At staleness 0, is_intact() does not wait for the device. If a neighbor goes on without this
-///   worker later, while its payload is read, the publication made of it is no neighbor's message,
-///   and all arrivals of the next fetch() are torn.
+///   worker later, while its payload is read, nobody reads the publication made of it, unless it is
+///   the last one, and all arrivals of the next fetch() are torn.
 /// - Above staleness 0, the background thread copies all payloads, also mapped ones, to memory of
 ///   this worker, and looks whether they are whole. One that has changed during three copies is
 ///   torn.
