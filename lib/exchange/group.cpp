@@ -81,7 +81,7 @@ Link Group::open(const PayloadShape& shape, EdgePlan plan, const ExchangeOptions
   auto peers = std::make_shared<SlotPeers>(heartbeat, impl_->connect(board, plan, options));
   impl_->note_link(peers, false);
   auto slots = std::make_unique<SlotExchange>(heartbeat, std::move(plan), options);
-  return {std::move(slots), std::move(peers)};
+  return {impl_->over(std::move(slots)), std::move(peers)};
 }
 
 namespace {

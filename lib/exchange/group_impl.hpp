@@ -82,6 +82,8 @@ class GroupImpl {
                                                                 const Deadline&) {
     return nullptr;
   }
+  /// What workers of this group use in place of `exchange`: a benchmark loses messages there.
+  virtual std::unique_ptr<Exchange> over(std::unique_ptr<Exchange> exchange) { return exchange; }
   virtual bool some_are_gone() const { return false; }
   virtual std::vector<int> died() const { return {}; }
   /// Workers that have ended, with success or not; none where nobody reports them.
