@@ -6,6 +6,8 @@
 #include <fast/worker/worker.hpp>
 
 #include "support/catch.hpp"
+#include "worker/quick.hpp"
+#include "worker/reported.hpp"
 #include "worker/scenarios/on_threads.hpp"
 
 using namespace fast;
@@ -34,7 +36,54 @@ class ThreadLimit {
   pthread_attr_t before_{};
 };
 
+/// Counts what a worker sends while workers compare their models.
+class Comparing final : public testing::Reported {
+ public:
+  Comparing(const Group& threads, std::size_t& sent_bytes)
+      : Reported(threads, [] { return std::vector<int>{}; }), sent_bytes_(sent_bytes) {}
+  std::vector<std::string> all_gather(std::string_view bytes, const Deadline& deadline,
+                                      std::string_view purpose) override {
+    if (purpose.find("comparing models") != std::string_view::npos) sent_bytes_ += bytes.size();
+    return Reported::all_gather(bytes, deadline, purpose);
+  }
+
+ private:
+  std::size_t& sent_bytes_;
+};
+
 }  // namespace
+
+TEST_CASE("workers compare long models by hashes, and send two texts when they differ") {
+  constexpr int workers = 4, other = 2;
+  constexpr std::size_t tensors = 1000, least_text = tensors * 10;
+  const bool differ = GENERATE(false, true);
+  std::vector<std::size_t> sent(workers);
+  std::vector<std::string> errors(workers);
+  local::run(workers, [&](const Group& threads) {
+    const auto me = static_cast<std::size_t>(threads.rank());
+    const Group group = GroupImpl::group(std::make_shared<Comparing>(threads, sent[me]));
+    std::vector<double> x(tensors + 1);
+    std::vector<TensorView> views;
+    for (std::size_t k = 0; k < tensors; ++k)
+      views.push_back(view_of("tensor " + std::to_string(k), std::span(x).subspan(k, 1)));
+    if (differ && me >= other)
+      views.back() = view_of("tensor 999", std::span(x).subspan(tensors - 1, 2));
+    try {
+      Worker(group, stencil::ring(), views, testing::quick()).await_finish();
+    } catch (const Error& error) {
+      errors[me] = error.what();
+    }
+  });
+  for (std::size_t rank = 0; rank < workers; ++rank) {
+    const bool sends_text = differ && (rank == 0 || rank == other);
+    CHECK((sends_text ? sent[rank] > least_text : sent[rank] < 100));
+    CHECK(errors[rank] == errors[0]);
+    CHECK(errors[rank].empty() != differ);
+    if (!differ) continue;
+    CHECK_THAT(errors[rank], Catch::Contains("worker 0 has 1000 f64") &&
+                                 Catch::Contains("worker 2 has 1001 f64"));
+  }
+}
 
 TEST_CASE("every scenario holds on threads") { testing::hold_on_threads(testing::scenarios()); }
 

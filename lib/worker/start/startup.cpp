@@ -1,7 +1,9 @@
 #include "worker/start/startup.hpp"
 
+#define XXH_INLINE_ALL
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <fast/core/error.hpp>
@@ -137,17 +139,24 @@ std::string fingerprint(const ParameterLayout& layout, const algorithm::RuleTrai
       manifest(layout), frozen);
 }
 
+/// A fingerprint names each tensor. Two are sent, those of the first workers that differ.
 void require_agreement(const Group& group, const std::string& fingerprint,
                        const Deadline& deadline) {
-  const auto all = group.all_gather(fingerprint, deadline, "Worker: comparing models and options");
-  for (std::size_t r = 1; r < all.size(); ++r) {
-    if (all[r] == all[0]) continue;
-    throw Error(
-        ErrorKind::mismatch,
-        fmt::format("Worker: {}; build the same model with the same options on every worker",
-                    first_difference(all[0], all[r], 0, static_cast<int>(r))),
-        true);
-  }
+  constexpr auto purpose = "Worker: comparing models and options";
+  const XXH128_hash_t hash = XXH3_128bits(fingerprint.data(), fingerprint.size());
+  const auto hashes =
+      group.all_gather({reinterpret_cast<const char*>(&hash), sizeof hash}, deadline, purpose);
+  const auto other =
+      std::ranges::find_if(hashes, [&](const auto& its) { return its != hashes[0]; });
+  if (other == hashes.end()) return;
+  const auto differs = static_cast<int>(other - hashes.begin());
+  const bool is_told = group.rank() == 0 || group.rank() == differs;
+  const auto texts = group.all_gather(is_told ? fingerprint : std::string(), deadline, purpose);
+  const auto& there = texts[static_cast<std::size_t>(differs)];
+  throw Error(ErrorKind::mismatch,
+              fmt::format("Worker: {}; build the same model with the same options on every worker",
+                          first_difference(texts[0], there, 0, differs)),
+              true);
 }
 
 std::vector<TensorView> participating(std::vector<TensorView> views, const WorkerOptions& options) {
