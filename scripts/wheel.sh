@@ -96,7 +96,7 @@ grep -q '"mpich>=4.1"' "$folder/checkout/pyproject.toml" || fail "pyproject.toml
 settings=(build-dir="$folder/compiled$kind" build.targets=wheel)
 [[ ! $abi3 ]] || settings+=(wheel.py-api=cp312)
 if [[ $cuda ]]; then
-  sed -i "/^regex = .project(fast VERSION/a result = \"{value}+cu$release\"" "$folder/checkout/pyproject.toml"
+  sed -i "/^regex = .project/a result = \"{value}+cu$release\"" "$folder/checkout/pyproject.toml"
   settings+=(cmake.define.FAST_CUDA=ON cmake.define.CMAKE_CUDA_COMPILER="$nvcc")
 fi
 for option in FAST_WHEEL=ON FAST_CARRY_LIBSTDCXX=ON FAST_TORCH=OFF FAST_DLIB=OFF FAST_SIMGRID=OFF \
