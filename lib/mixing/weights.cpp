@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "mixing/rows.hpp"
+#include "topology/hosts.hpp"
 #include "topology/stencil_graph.hpp"
 
 namespace fast {
@@ -53,6 +54,9 @@ void set_given(const Topology& topology, int worker, MixingRow& row) {
           topology.name());
   row.self = topology.given_self_weight(worker);
   row.weights = topology.given_weights(worker);
+  const InShards* shards = shards_of(topology);
+  for (int shard = 0; shards != nullptr && shard < shards->shards(); ++shard)
+    row.shards.push_back(shards->shard_weights(shard, worker));
 }
 
 }  // namespace
@@ -77,6 +81,8 @@ MixingRow mixing_row(const Topology& topology, int worker, WeightRule rule, bool
   if (lazy || topology.prefers_lazy()) {
     row.self = (1 + row.self) / 2;
     for (double& weight : row.weights) weight /= 2;
+    for (std::vector<double>& shard : row.shards)
+      for (double& weight : shard) weight /= 2;
   }
   return row;
 }

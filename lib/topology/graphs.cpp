@@ -314,6 +314,11 @@ HostEdges::Kind host_edges_of(const Topology& topology) {
   return known == nullptr ? HostEdges::Kind::anywhere : known->host_edges();
 }
 
+const InShards* shards_of(const Topology& topology) {
+  const auto* known = dynamic_cast<const InShards*>(&topology.graph());
+  return known == nullptr || known->shards() == 1 ? nullptr : known;
+}
+
 }  // namespace fast
 
 namespace fast::schedule {

@@ -29,16 +29,23 @@ struct Rounds {
   std::int64_t lead = 0;  // before the first exchange of a cycle
 };
 
+// How hosts exchange.
+struct HostExchange {
+  int links = 1;           // representatives of a host
+  std::int64_t every = 0;  // rounds from one exchange to the next; 0: as few as are needed
+  bool sharded = false;    // each shard of the model has representatives of its own
+};
+
 enum class Kind { within, across, back };  // A, B and C of the description
 
 class HostCycle {
  public:
-  // `every`: rounds from one exchange to the next; 0: as few as are needed.
-  HostCycle(Lists members, int links, std::int64_t every)
+  HostCycle(Lists members, const HostExchange& exchange)
       : members_(std::move(members)),
         size_(static_cast<int>(members_.front().size())),
-        links_(std::min(links, size_)),
-        rounds_(rounds_of(size_, every)),
+        links_(std::min(exchange.links, size_)),
+        sharded_(exchange.sharded),
+        rounds_(rounds_of(size_, exchange.every)),
         among_(schedule::base(1).make(hosts())),
         places_(places_on(members_)) {}
 
@@ -64,10 +71,15 @@ class HostCycle {
     return left == tail(size_) ? Kind::across : Kind::back;
   }
 
+  int shards() const { return sharded_ && hosts() > 1 ? size_ : 1; }
   /// Representatives change from cycle to cycle, and within a cycle.
-  bool represents(std::int64_t round, int place) const {
+  bool represents(std::int64_t round, int place, int shard) const {
+    return (shard_of(round, place) - shard + size_) % size_ < links_;
+  }
+  /// For which it is the representative, or the first of them.
+  int shard_of(std::int64_t round, int place) const {
     const std::int64_t first = round / cycle() + among_round(round);
-    return (place - first % size_ + size_) % size_ < links_;
+    return static_cast<int>((place - first % size_ + size_) % size_);
   }
 
   /// Of the exchange that `round` is a part of.
@@ -82,10 +94,10 @@ class HostCycle {
   }
 
   /// The weight of a worker at `place` in its host's average.
-  double weight_inside(const Crossing& crossing, std::int64_t round, int place) const {
+  double weight_inside(const Crossing& crossing, std::int64_t round, int place, int shard) const {
     if (crossing.partner < 0 || links_ == size_) return 1.0 / size_;
-    return represents(round, place) ? crossing.share / links_
-                                    : (1 - crossing.share) / (size_ - links_);
+    return represents(round, place, shard) ? crossing.share / links_
+                                           : (1 - crossing.share) / (size_ - links_);
   }
 
  private:
@@ -102,12 +114,17 @@ class HostCycle {
 
   Lists members_;
   int size_, links_;
+  bool sharded_;
   Rounds rounds_;
   Schedule among_;
   std::vector<PlaceOnHost> places_;  // of each worker
 };
 
-class CycleGraph : public Graph, public GraphWeights, public InHosts, public HostEdges {
+class CycleGraph : public Graph,
+                   public GraphWeights,
+                   public InHosts,
+                   public HostEdges,
+                   public InShards {
  public:
   CycleGraph(std::shared_ptr<const HostCycle> cycle, std::int64_t round)
       : cycle_(std::move(cycle)), round_(round) {}
@@ -116,6 +133,8 @@ class CycleGraph : public Graph, public GraphWeights, public InHosts, public Hos
   std::vector<int> out_neighbors(int worker) const override { return in_neighbors(worker); }
   bool is_symmetric() const override { return true; }
   const Lists& workers_of_host() const override { return cycle_->members(); }
+  int shards() const override { return cycle_->shards(); }
+  std::vector<double> in_weights(int worker) const override { return shard_weights(0, worker); }
 
  protected:
   const HostCycle& cycle() const { return *cycle_; }
@@ -138,18 +157,19 @@ class InsideGraph final : public CycleGraph {
     std::erase(others, worker);
     return others;
   }
-  std::vector<double> in_weights(int worker) const override {
+  std::vector<double> shard_weights(int shard, int worker) const override {
     const auto [host, place] = cycle().place_of(worker);
     const Crossing crossing = crossing_of(host);
     std::vector<double> weights;
     for (int other = 0; other < static_cast<int>(cycle().workers_of(host).size()); ++other) {
-      if (other != place) weights.push_back(cycle().weight_inside(crossing, round(), other));
+      if (other != place) weights.push_back(cycle().weight_inside(crossing, round(), other, shard));
     }
     return weights;
   }
+  std::optional<int> carried(int /*worker*/) const override { return std::nullopt; }
   double self_weight(int worker) const override {
     const auto [host, place] = cycle().place_of(worker);
-    return cycle().weight_inside(crossing_of(host), round(), place);
+    return cycle().weight_inside(crossing_of(host), round(), place, 0);
   }
 };
 
@@ -161,14 +181,19 @@ class AcrossGraph final : public CycleGraph {
   HostEdges::Kind host_edges() const override { return HostEdges::Kind::between; }
   std::vector<int> in_neighbors(int worker) const override {
     const auto [host, place] = cycle().place_of(worker);
-    if (!cycle().represents(round(), place)) return {};
+    if (shards() == 1 && !cycle().represents(round(), place, 0)) return {};
     const int partner = crossing_of(host).partner;
     if (partner < 0) return {};
     return {cycle().workers_of(partner)[static_cast<std::size_t>(place)]};
   }
-  std::vector<double> in_weights(int worker) const override {
+  std::vector<double> shard_weights(int shard, int worker) const override {
     if (in_neighbors(worker).empty()) return {};
-    return {crossing_of(cycle().place_of(worker).host).weight};
+    const auto [host, place] = cycle().place_of(worker);
+    return {cycle().represents(round(), place, shard) ? crossing_of(host).weight : 0};
+  }
+  std::optional<int> carried(int worker) const override {
+    if (shards() == 1) return std::nullopt;
+    return cycle().shard_of(round(), cycle().place_of(worker).place);
   }
   double self_weight(int worker) const override {
     const std::vector<double> weights = in_weights(worker);
@@ -176,8 +201,8 @@ class AcrossGraph final : public CycleGraph {
   }
 };
 
-Schedule schedule_of(const std::string& name, Lists members, int links, std::int64_t every) {
-  const auto cycle = std::make_shared<const HostCycle>(std::move(members), links, every);
+Schedule schedule_of(const std::string& name, Lists members, const HostExchange& exchange) {
+  const auto cycle = std::make_shared<const HostCycle>(std::move(members), exchange);
   return {name, cycle->workers(), cycle->period(), [cycle](std::int64_t round) {
             if (cycle->kind_of(round) == Kind::across) {
               return Topology("between hosts", std::make_shared<AcrossGraph>(cycle, round));
@@ -238,17 +263,19 @@ HostsOf known_hosts(const std::string& name, const std::vector<int>& host_of_ran
   return [=](int) { return hosts_of_ranks(host_of_rank, name); };
 }
 
-TopologyRule rule_over(const std::string& name, HostsOf hosts_of, int links, std::int64_t every,
+TopologyRule rule_over(const std::string& name, HostsOf hosts_of, const HostExchange& exchange,
                        std::size_t workers = 0) {
-  require(links >= 1, ErrorKind::topology, "{}: {} links, at least 1 is required", name, links);
+  require(exchange.links >= 1, ErrorKind::topology, "{}: {} links, at least 1 is required", name,
+          exchange.links);
   return {name,
           [=, hosts_of = std::move(hosts_of)](int count) {
-            return schedule_of(name, hosts_of(count), links, every);
+            return schedule_of(name, hosts_of(count), exchange);
           },
           static_cast<int>(workers)};
 }
 
-constexpr const char *one_peer_name = "hierarchical_one_peer", *sites_name = "sites";
+constexpr const char *one_peer_name = "hierarchical_one_peer", *sites_name = "sites",
+                     *sharded_name = "sharded_one_peer";
 
 /// A round within the site must come before the exchange, and one after it.
 std::int64_t checked_every(std::int64_t every) {
@@ -262,21 +289,31 @@ std::int64_t checked_every(std::int64_t every) {
 namespace schedule {
 
 TopologyRule hierarchical_one_peer(int workers_per_host, int links) {
-  return rule_over(one_peer_name, hosts_of_size(one_peer_name, workers_per_host, "host"), links, 0);
+  return rule_over(one_peer_name, hosts_of_size(one_peer_name, workers_per_host, "host"), {links});
 }
 
 TopologyRule hierarchical_one_peer(const std::vector<int>& host_of_rank, int links) {
-  return rule_over(one_peer_name, known_hosts(one_peer_name, host_of_rank), links, 0,
+  return rule_over(one_peer_name, known_hosts(one_peer_name, host_of_rank), {links},
+                   host_of_rank.size());
+}
+
+TopologyRule sharded_one_peer(int workers_per_host) {
+  return rule_over(sharded_name, hosts_of_size(sharded_name, workers_per_host, "host"),
+                   {.sharded = true});
+}
+
+TopologyRule sharded_one_peer(const std::vector<int>& host_of_rank) {
+  return rule_over(sharded_name, known_hosts(sharded_name, host_of_rank), {.sharded = true},
                    host_of_rank.size());
 }
 
 TopologyRule sites(std::int64_t every, int workers_per_site, int links) {
-  return rule_over(sites_name, hosts_of_size(sites_name, workers_per_site, "site"), links,
-                   checked_every(every));
+  return rule_over(sites_name, hosts_of_size(sites_name, workers_per_site, "site"),
+                   {links, checked_every(every)});
 }
 
 TopologyRule sites(std::int64_t every, const std::vector<int>& site_of_rank, int links) {
-  return rule_over(sites_name, known_hosts(sites_name, site_of_rank), links, checked_every(every),
+  return rule_over(sites_name, known_hosts(sites_name, site_of_rank), {links, checked_every(every)},
                    site_of_rank.size());
 }
 

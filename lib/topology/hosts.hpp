@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace fast {
@@ -27,6 +28,22 @@ class HostEdges {
 
 /// Where the topology says that its edges are; anywhere, if it does not know.
 HostEdges::Kind host_edges_of(const Topology& topology);
+
+/// What a Graph may be as well: one with weights of its own for each shard of the model.
+/// GraphWeights has those of shard 0.
+class InShards {
+ public:
+  virtual ~InShards() = default;
+  /// 1: all of the model has the same weights.
+  virtual int shards() const = 0;
+  /// Along in_neighbors(worker).
+  virtual std::vector<double> shard_weights(int shard, int worker) const = 0;
+  /// The only shard that the worker's edges carry, in either direction; none: they carry all.
+  virtual std::optional<int> carried(int worker) const = 0;
+};
+
+/// Null: all of the model has the same weights.
+const InShards* shards_of(const Topology& topology);
 
 /// The ranks of each host, ascending. Hosts are in the order of their lowest ranks.
 inline std::vector<std::vector<int>> ranks_by_host(const std::vector<int>& host_of_rank) {

@@ -175,6 +175,10 @@ class RuleReader {
           reader_.integer_or("workers_per_host", 1, max_workers, 0),
           reader_.integer_or("links", 1, max_workers, 1));
     }
+    if (kind == "sharded_one_peer") {
+      reader_.allow_keys({"schedule", "workers_per_host"});
+      return schedule::sharded_one_peer(reader_.integer_or("workers_per_host", 1, max_workers, 0));
+    }
     if (kind == "sites") {
       reader_.allow_keys({"schedule", "every", "workers_per_site", "links"});
       return schedule::sites(reader_.integer_or("every", 3, max_workers, 50),

@@ -53,6 +53,9 @@ constexpr Entry entries[] = {
       "1 + 2 log2 HOSTS rounds for a power of two",
       true},
      [] { return schedule::hierarchical_one_peer(); }},
+    {{"sharded_one_peer",
+      "hierarchical_one_peer in which each worker of a host sends its share of the payload", true},
+     [] { return schedule::sharded_one_peer(); }},
     {{"sites",
       "within hosts, and one payload in and out of each host in every 50th round; sites:H: in "
       "every H-th round",
@@ -151,6 +154,7 @@ TopologyRule topology_on_hosts(const std::string& name_or_path,
   if (several && name == "hierarchical_one_peer") {
     return schedule::hierarchical_one_peer(host_of_rank);
   }
+  if (several && name == "sharded_one_peer") return schedule::sharded_one_peer(host_of_rank);
   if (const auto every = every_of_sites(name); several && every) {
     return schedule::sites(*every, host_of_rank);
   }

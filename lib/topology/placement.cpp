@@ -105,7 +105,7 @@ std::vector<std::vector<int>> candidate_orders(const Schedule& schedule, std::si
   return orders;
 }
 
-class PlacedGraph : public Graph, public HostEdges {
+class PlacedGraph : public Graph, public HostEdges, public InShards {
  public:
   PlacedGraph(Topology inner, std::shared_ptr<const std::vector<int>> worker_of_rank,
               std::shared_ptr<const std::vector<int>> rank_of_worker)
@@ -124,11 +124,32 @@ class PlacedGraph : public Graph, public HostEdges {
   int out_degree(int rank) const override { return inner_.out_degree(worker(rank)); }
   bool is_symmetric() const override { return inner_.is_symmetric(); }
   Kind host_edges() const override { return host_edges_of(inner_); }
+  int shards() const override {
+    const InShards* inner = shards_of(inner_);
+    return inner == nullptr ? 1 : inner->shards();
+  }
+  std::vector<double> shard_weights(int shard, int rank) const override {
+    return by_rank(rank, shards_of(inner_)->shard_weights(shard, worker(rank)));
+  }
+  std::optional<int> carried(int rank) const override {
+    return shards_of(inner_)->carried(worker(rank));
+  }
 
  protected:
   int worker(int rank) const { return (*worker_of_rank_)[rank]; }
   int rank(int worker) const { return (*rank_of_worker_)[worker]; }
   const Topology& inner() const { return inner_; }
+  // Weights along the inner neighbors, along those of the rank.
+  std::vector<double> by_rank(int rank, const std::vector<double>& weights) const {
+    const std::vector<int> workers = inner_.in_neighbors(worker(rank));
+    std::vector<std::pair<int, double>> sorted;
+    for (std::size_t k = 0; k < workers.size(); ++k)
+      sorted.emplace_back(this->rank(workers[k]), weights[k]);
+    std::ranges::sort(sorted);
+    std::vector<double> result;
+    for (const auto& [unused, weight] : sorted) result.push_back(weight);
+    return result;
+  }
 
  private:
   std::vector<int> ranks(std::vector<int> workers) const {
@@ -146,16 +167,7 @@ class PlacedWeights final : public PlacedGraph, public GraphWeights {
   using PlacedGraph::PlacedGraph;
 
   std::vector<double> in_weights(int rank) const override {
-    const std::vector<int> workers = inner().in_neighbors(worker(rank));
-    const std::vector<double> weights = inner().given_weights(worker(rank));
-    std::vector<std::pair<int, double>> sorted;
-    for (std::size_t k = 0; k < workers.size(); ++k) {
-      sorted.emplace_back(PlacedGraph::rank(workers[k]), weights[k]);
-    }
-    std::ranges::sort(sorted);
-    std::vector<double> result;
-    for (const auto& [unused, weight] : sorted) result.push_back(weight);
-    return result;
+    return by_rank(rank, inner().given_weights(worker(rank)));
   }
   double self_weight(int rank) const override { return inner().given_self_weight(worker(rank)); }
 };

@@ -253,8 +253,9 @@ TEST_CASE("every name's weights are averages over random numbers of workers") {
       const MixingCheck found = check_mixing(topology_by_name(name.name).make(n));
       CHECK(found.connected);
       CHECK(found.rows);
-      // Those of hierarchical_one_peer, and of sites with it, sum to 1 over a period.
-      const bool over_a_period = name.name == "hierarchical_one_peer" || name.name == "sites";
+      // Those of hierarchical_one_peer, and of what is made of it, sum to 1 over a period.
+      const bool over_a_period = name.name == "hierarchical_one_peer" ||
+                                 name.name == "sharded_one_peer" || name.name == "sites";
       CHECK((found.columns || over_a_period));
       CHECK(found.columns_on_average);
       CHECK(found.nonnegative);

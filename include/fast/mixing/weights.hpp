@@ -14,6 +14,9 @@ struct MixingRow {
   double self = 1;
   std::vector<int> neighbors;   ///< ascending
   std::vector<double> weights;  ///< along neighbors
+  /// By shard of the model, the weights along neighbors, where a schedule has own ones for each;
+  /// `weights` are those of shard 0. Empty: all of the model has the same.
+  std::vector<std::vector<double>> shards{};
 };
 
 /// O(degree) in time and memory. It is the row of (I+W)/2 with `lazy`, or when the topology asks

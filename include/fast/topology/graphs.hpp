@@ -86,6 +86,15 @@ TopologyRule hierarchical_one_peer(int workers_per_host = 0, int links = 1);
 /// host_of_rank[r] is any number that tells worker r's host from others.
 TopologyRule hierarchical_one_peer(const std::vector<int>& host_of_rank, int links = 1);
 
+/// hierarchical_one_peer in shards: of m shards of the model, each has a representative of its own
+/// on every host, so that all workers of a host exchange at once, each a shard. Shard s has the
+/// schedule above whose representatives are s places further. A cycle is exact for each shard, and
+/// a host sends and receives as much as there. The weights of a Topology, and its spectrum, are
+/// those of shard 0. A Worker takes it for rules that average weights alone, at staleness 0.
+TopologyRule sharded_one_peer(int workers_per_host = 0);
+/// host_of_rank[r] is any number that tells worker r's host from others.
+TopologyRule sharded_one_peer(const std::vector<int>& host_of_rank);
+
 /// hierarchical_one_peer for sites with slow links between them. One exchange between sites takes
 /// place in every `every` rounds (3 at least): the last two are its B and C, all rounds before are
 /// A. One payload enters and one leaves a site in `every` rounds. A site has one or several hosts.

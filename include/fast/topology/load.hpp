@@ -37,9 +37,9 @@ TopologyRule parse_topology(const std::string& text, const std::string& path);
 /// What ends in .toml or .mtx, has a slash or is a file is loaded, anything else is a name.
 TopologyRule topology_from(const std::string& name_or_path);
 
-/// Finds a topology on known hosts. The names "hierarchical", "hierarchical_one_peer" and "sites"
-/// follow the hosts if there are several. host_of_rank[r] is any number that differs between hosts
-/// (Group::hosts() has them).
+/// Finds a topology on known hosts. The names "hierarchical", "hierarchical_one_peer",
+/// "sharded_one_peer" and "sites" follow the hosts if there are several. host_of_rank[r] is any
+/// number that differs between hosts (Group::hosts() has them).
 TopologyRule topology_on_hosts(const std::string& name_or_path,
                                const std::vector<int>& host_of_rank);
 
