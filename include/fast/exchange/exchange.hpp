@@ -5,6 +5,7 @@
 #include <fast/core/deadline.hpp>
 #include <fast/core/observer.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -46,10 +47,24 @@ struct BasicPayload {
 using Payload = BasicPayload<const std::byte, const double>;
 using MutablePayload = BasicPayload<std::byte, double>;
 
+/// Bytes of a payload's vector: [begin, end), or up to its end.
+struct PayloadPart {
+  std::size_t begin = 0, end = std::numeric_limits<std::size_t>::max();
+  /// The same within so many bytes.
+  PayloadPart within(std::size_t bytes) const {
+    return {std::min(begin, bytes), std::min(end, bytes)};
+  }
+  std::size_t size_bytes() const { return end - begin; }
+  bool operator==(const PayloadPart&) const = default;
+};
+
 /// The workers that this one reads in a round, and those that read it: sorted ranks.
 struct RoundEdges {
   std::vector<int> sources;
   std::vector<int> destinations;
+  /// All that these edges carry. Both ends of an edge have the same part. The rest of a payload
+  /// that has come from another host is undefined.
+  PayloadPart part{};
 };
 /// The edges of any round ≥ 0. Must be fast and return the same edges on every worker.
 using EdgePlan = std::function<RoundEdges(std::int64_t round)>;

@@ -93,8 +93,9 @@ class Transfers {
     if (with_weights) copies_->copy(to.weights, from.weights, shape().weights_bytes);
   }
 
-  /// Makes the arrivals' payloads readable on this device. Blocks for those that are not mapped.
-  void upload(std::vector<Arrival>& arrivals) {
+  /// Makes that part of the arrivals' payloads readable on this device. Blocks for those that are
+  /// not mapped.
+  void upload(std::vector<Arrival>& arrivals, const PayloadPart& part) {
     bool copies = false;
     for (Arrival& arrival : arrivals) {
       if (arrival.state != Arrival::State::present) continue;
@@ -102,7 +103,8 @@ class Transfers {
       if (!is_present(arrival)) continue;
       const std::byte* image = mapped(arrival);
       copies = copies || image == nullptr;
-      if (image == nullptr) image = region_.everywhere ? read(arrival) : staged(arrival);
+      if (image == nullptr)
+        image = region_.everywhere ? read(arrival, part) : staged(arrival, part);
       if (image == nullptr) continue;  // it was not read
       arrival.payload =
           images_.payload<const std::byte, const double>(image, arrival.payload.scalars);
@@ -118,7 +120,7 @@ class Transfers {
     if (!is_present(pulled)) return pulled;
     const std::byte* image = mapped(arrival);
     if (image == nullptr) {
-      staged(arrival);
+      staged(arrival, {});
     } else {
       copy_vectors(images_.payload<std::byte, double>(room_for(arrival.worker).get(), nullptr),
                    images_.payload<const std::byte, const double>(image, nullptr));
@@ -176,12 +178,12 @@ class Transfers {
     return memory;
   }
 
-  const std::byte* staged(const Arrival& arrival) {
+  const std::byte* staged(const Arrival& arrival, const PayloadPart& part) {
     std::byte* image = room_for(arrival.worker).get();
     const auto to = images_.payload<std::byte, double>(image, nullptr);
     if (!message_) {
       pins_.pin({arrival.payload.data, shape().vectors_bytes()});
-      copy_vectors(to, arrival.payload);
+      copy_vectors(to, arrival.payload, part);
       return image;
     }
     for (int k = 0; k < shape().vectors; ++k) {
@@ -198,19 +200,20 @@ class Transfers {
     copies_->settle();
   }
 
-  const std::byte* read(Arrival& arrival) {
+  const std::byte* read(Arrival& arrival, const PayloadPart& part) {
     if (!reads_->reaches(arrival.worker)) {
       arrival.state = Arrival::State::suspect;
       return nullptr;
     }
     auto& room = room_for(arrival.worker);
-    reads_->read(arrival, room);
+    reads_->read(arrival, room, part);
     return room.get();
   }
 
-  void copy_vectors(const MutablePayload& to, const Payload& from) {
-    for (int k = 0; k < shape().vectors; ++k)
-      copies_->copy(to.vector(k), from.vector(k), shape().vector_bytes);
+  void copy_vectors(const MutablePayload& to, const Payload& from, const PayloadPart& part = {}) {
+    const auto [begin, end] = part.within(shape().vector_bytes);
+    for (int k = 0; k < shape().vectors && begin < end; ++k)
+      copies_->copy(to.vector(k) + begin, from.vector(k) + begin, end - begin);
   }
 
   ImageLayout images_;
@@ -241,6 +244,7 @@ class StagedExchange final : public Exchange {
         work_(std::move(staging.work)),
         region_(std::move(staging.region)),
         stop_(std::move(staging.stop)),
+        plan_(std::move(staging.plan)),
         completed_(std::move(staging.completed)),
         transfers_(images_, *work_, region_, reads_, std::move(staging.message),
                    std::move(staging.is_gone)) {
@@ -377,7 +381,7 @@ class StagedExchange final : public Exchange {
     require_wanted();
     if (is_overtaken_) give_up(fetch);
     transfers_.give_back(fetch.arrivals);
-    if (exact_) transfers_.upload(fetch.arrivals);
+    if (exact_) transfers_.upload(fetch.arrivals, plan_ ? plan_(fetch.round).part : PayloadPart());
   } catch (...) {
     fetch.failure = std::current_exception();
   }
@@ -437,6 +441,7 @@ class StagedExchange final : public Exchange {
   std::shared_ptr<DeviceWork> work_;
   DeviceRegion region_;    ///< executor_'s thread takes parts away
   std::stop_source stop_;  ///< of waits in host_
+  EdgePlan plan_;
   std::function<void(std::int64_t)> completed_;
   std::optional<StampedReads> reads_;
   Transfers transfers_;

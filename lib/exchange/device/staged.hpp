@@ -108,6 +108,9 @@ struct Staging {
   std::shared_ptr<codec::HostMessage> message{};
   std::stop_source stop{
       std::nostopstate};  ///< ends the waits of the host's exchange at destruction
+  /// The part of the payloads that a round reads is all that is uploaded or read of other devices.
+  /// Null: all.
+  EdgePlan plan{};
   /// Called by the background thread when the device has done what complete() was told.
   std::function<void(std::int64_t rounds)> completed{};
   /// Whether a worker will not be back. The memory for what is copied of it is then given back, and

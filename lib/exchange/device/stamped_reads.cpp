@@ -18,12 +18,13 @@ StampedReads::~StampedReads() {
   if (!left_to_mpi_.empty()) leak_until_exit(std::move(left_to_mpi_));
 }
 
-void StampedReads::read(Arrival& arrival, std::shared_ptr<std::byte>& room) {
+void StampedReads::read(Arrival& arrival, std::shared_ptr<std::byte>& room,
+                        const PayloadPart& part) {
   // The source's own number, in the last scalar: publications in a mirror are numbered differently.
   const auto sequence =
       static_cast<std::uint64_t>(arrival.payload.scalars[images_.shape().scalars]);
   Target& target = left_to_mpi_.emplace_back(Target{std::move(room)});
-  if (!has_arrived(arrival, sequence, target)) {
+  if (!has_arrived(arrival, sequence, target, part)) {
     arrival.state = Arrival::State::suspect;
     return;
   }
@@ -32,13 +33,14 @@ void StampedReads::read(Arrival& arrival, std::shared_ptr<std::byte>& room) {
   left_to_mpi_.pop_back();
 }
 
-bool StampedReads::has_arrived(const Arrival& arrival, std::uint64_t sequence,
-                               const Target& target) {
+bool StampedReads::has_arrived(const Arrival& arrival, std::uint64_t sequence, const Target& target,
+                               const PayloadPart& part) {
+  const auto [begin, end] = part.within(images_.shape().vectors_bytes());
   const std::size_t from = images_.image_offset(sequence);
   const Deadline deadline(deadline_);
   const auto goes_on = [&] { return this->goes_on(arrival, deadline); };
   try {
-    return reads_->read(arrival.worker, from, target.image.get(), images_.shape().vectors_bytes(),
+    return reads_->read(arrival.worker, from + begin, target.image.get() + begin, end - begin,
                         goes_on) &&
            reads_->read(arrival.worker, from + images_.stamp_offset(), target.stamp.get(),
                         sizeof(std::uint64_t), goes_on);

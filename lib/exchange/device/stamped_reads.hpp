@@ -26,9 +26,10 @@ class StampedReads {
 
   /// False after MPI has failed to read that worker's memory. It is not asked again.
   bool reaches(int worker) const { return !unreachable_.contains(worker); }
-  /// Blocks until the vectors of the arrival are in `room`. The arrival's state is suspect if they
-  /// cannot be read, missed if they were overwritten; then `room` is null if MPI keeps it.
-  void read(Arrival& arrival, std::shared_ptr<std::byte>& room);
+  /// Blocks until the vectors of the arrival, or `part` of the only one, are in `room`. The
+  /// arrival's state is suspect if they cannot be read, missed if they were overwritten; then
+  /// `room` is null if MPI keeps it.
+  void read(Arrival& arrival, std::shared_ptr<std::byte>& room, const PayloadPart& part);
 
  private:
   /// What MPI writes to.
@@ -36,7 +37,8 @@ class StampedReads {
     std::shared_ptr<std::byte> image;
     std::unique_ptr<std::uint64_t> stamp = std::make_unique<std::uint64_t>(0);
   };
-  bool has_arrived(const Arrival& arrival, std::uint64_t sequence, const Target& target);
+  bool has_arrived(const Arrival& arrival, std::uint64_t sequence, const Target& target,
+                   const PayloadPart& part);
   bool goes_on(const Arrival& arrival, const Deadline& deadline) const;
 
   std::shared_ptr<RemoteReads> reads_;

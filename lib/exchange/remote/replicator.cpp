@@ -16,6 +16,13 @@ bool raise(std::atomic<T>& to, T value) {
 
 }  // namespace
 
+/// Vector 0 begins a message that has no scalars. Rounds below 0 are no neighbor's.
+PayloadPart RemoteEdges::message_part(std::int64_t first_round, std::int64_t last_round) const {
+  const SlotLayout& layout = board->layout();
+  const bool is_whole = first_round != last_round || first_round < 0 || layout.data_offset() > 0;
+  return (is_whole ? PayloadPart() : plan(first_round).part).within(layout.message_bytes());
+}
+
 std::optional<std::int64_t> RemoteEdges::first_read(int worker, std::int64_t from,
                                                     std::int64_t to) const {
   for (std::int64_t round = from; round <= to; ++round) {

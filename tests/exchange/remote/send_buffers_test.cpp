@@ -32,7 +32,7 @@ struct Publisher {
     end(round);
   }
   bool holds_only(SendBuffer& buffer, int value) const {
-    const std::byte* data = buffer.first(buffer.size()) + SlotLayout(shape).data_offset();
+    const std::byte* data = buffer.up_to(buffer.part().end) + SlotLayout(shape).data_offset();
     return std::all_of(data, data + vector_bytes,
                        [&](std::byte byte) { return byte == static_cast<std::byte>(value); });
   }
@@ -61,17 +61,17 @@ TEST_CASE("a buffer whose slot is written again before its last byte was copied 
   SendBuffers send_buffers(publisher.board, 0);
   for (int round = 0; round < 3; ++round) publisher.publish(round, round + 1);
   const auto half = send_buffers.buffer(1, 0), whole = send_buffers.buffer(2, 1);
-  half->first(half->size() / 2);
+  half->up_to(half->part().end / 2);
   CHECK_FALSE(half->is_intact());
   publisher.begin();  // of publication 4, in the slot of 1
-  half->first(half->size());
-  whole->first(whole->size());
+  half->up_to(half->part().end);
+  whole->up_to(whole->part().end);
   CHECK_FALSE(half->is_intact());
   CHECK(whole->is_intact());
   publisher.fill(9);
   publisher.end(0);  // a publication for the same round again
   const auto late = send_buffers.buffer(1, 0);
-  late->first(late->size());
+  late->up_to(late->part().end);
   CHECK_FALSE(late->is_intact());
 }
 
@@ -101,11 +101,11 @@ TEST_CASE("readers of one publication share its buffer; a released buffer is use
   CHECK(send_buffers.buffer(1, 0) == first);
   auto second = send_buffers.buffer(2, 1);
   CHECK(second != first);
-  const std::byte* room = first->first(1);
+  const std::byte* room = first->up_to(1);
   first.reset();
   publisher.publish(2, 3);
   const auto third = send_buffers.buffer(3, 2);
-  CHECK(third->first(1) == room);
+  CHECK(third->up_to(1) == room);
   CHECK(publisher.holds_only(*third, 3));
   CHECK(publisher.holds_only(*second, 2));
 }

@@ -19,6 +19,7 @@ struct Frame {
   WorkerStatus status = WorkerStatus::starting;
   PeerCounters counters;
   std::int64_t first = 0, until = 0;  ///< rounds
+  PayloadPart part{0, 0};             ///< of the message: what follows
   bool is_intact = false;
 };
 

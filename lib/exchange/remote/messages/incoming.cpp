@@ -61,18 +61,18 @@ void Incoming::apply(const Frame& frame) {
 }
 
 void Incoming::publish_inline() {
-  const std::size_t size = edges_.board->layout().message_bytes();
-  std::memcpy(mirror_.begin(), message_.data() + sizeof(Frame), size);
+  const auto& [begin, end] = publication_.part;
+  std::memcpy(mirror_.begin() + begin, message_.data() + sizeof(Frame), end - begin);
   mirror_.publish(publication_.first, publication_.until);
 }
 
 /// Parts arrive in the mirror itself, without a copy.
 void Incoming::begin_parts() {
-  const std::size_t bytes = edges_.board->layout().message_bytes();
   std::byte* slot = mirror_.begin(publication_.first, publication_.until);
   parts_here_ = 0;
-  for (std::size_t offset = 0; offset < bytes; offset += part_bytes) {
-    const std::size_t size = std::min(part_bytes, bytes - offset);
+  const std::size_t end = publication_.part.end;
+  for (std::size_t offset = publication_.part.begin; offset < end; offset += part_bytes) {
+    const std::size_t size = std::min(part_bytes, end - offset);
     parts_.push_back(messages_.receive(publisher_, publication_tag, slot + offset, size));
   }
   state_ = State::receiving_parts;
@@ -82,7 +82,7 @@ bool Incoming::continue_parts() {
   const std::size_t before = parts_here_;
   while (parts_here_ < parts_.size() && parts_[parts_here_].test()) ++parts_here_;
   if (parts_here_ == before) return false;
-  mirror_.arrived(parts_here_ * part_bytes);
+  mirror_.arrived(publication_.part.begin + parts_here_ * part_bytes);
   if (parts_here_ == parts_.size()) {
     parts_.clear();
     await_frame();

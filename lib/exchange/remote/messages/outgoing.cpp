@@ -48,19 +48,21 @@ bool Outgoing::send_extension() {
 
 bool Outgoing::send_publication(const OwnPublication& publication) {
   publication_ = publication;
-  auto buffer = edges_.send_buffers.buffer(publication.sequence, publication.first);
+  const PayloadPart part = edges_.message_part(publication.first, publication.until);
+  auto buffer = edges_.send_buffers.buffer(publication.sequence, publication.first, part);
   Frame frame = this->frame(Frame::Kind::publication);
   frame.first = publication.first;
   frame.until = publication.until;
+  frame.part = part;
   if (travels_inline(edges_.board->layout())) return send_inline(frame, *buffer);
   begin_payload(frame, std::move(buffer));
   return true;
 }
 
 bool Outgoing::send_inline(const Frame& frame, SendBuffer& buffer) {
-  const std::byte* payload = buffer.first(buffer.size());
+  const std::byte* message = buffer.up_to(frame.part.end);
   if (!buffer.is_intact()) return false;
-  frames_.send(frame, {payload, buffer.size()});
+  frames_.send(frame, {message + frame.part.begin, frame.part.size_bytes()});
   plan_.sent(publication_);
   return true;
 }

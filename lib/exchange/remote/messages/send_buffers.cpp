@@ -7,35 +7,39 @@
 
 namespace fast::exchange {
 
-void SendBuffer::assign(std::uint64_t sequence, std::int64_t round) {
+void SendBuffer::assign(std::uint64_t sequence, std::int64_t round, const PayloadPart& part) {
   sequence_ = sequence;
   round_ = round;
-  copied_ = 0;
+  part_ = part;
+  copied_ = part.begin;
+  was_intact_ = true;
 }
 
-const std::byte* SendBuffer::first(std::size_t bytes) {
-  if (copied_ < bytes) {
+const std::byte* SendBuffer::up_to(std::size_t end) {
+  if (copied_ < end) {
     std::byte* to = bytes_.data() + copied_;
     const std::byte* slot = board_->slot(rank_, sequence_) + copied_;
-    const std::byte* from = read_optimistically(slot, to, bytes - copied_);
-    if (from != to) std::memcpy(to, from, bytes - copied_);
-    copied_ = bytes;
+    const std::byte* from = read_optimistically(slot, to, end - copied_);
+    if (from != to) std::memcpy(to, from, end - copied_);
+    copied_ = end;
     was_intact_ = board_->still_holds(rank_, sequence_, round_);
   }
   return bytes_.data();
 }
 
-bool SendBuffer::is_intact() const { return copied_ == size() && was_intact_; }
+bool SendBuffer::is_intact() const { return copied_ == part_.end && was_intact_; }
 
-std::shared_ptr<SendBuffer> SendBuffers::buffer(std::uint64_t sequence, std::int64_t round) {
+std::shared_ptr<SendBuffer> SendBuffers::buffer(std::uint64_t sequence, std::int64_t round,
+                                                PayloadPart part) {
+  part = part.within(board_->layout().message_bytes());
   for (const auto& buffer : buffers_) {
-    if (buffer->is_of(sequence, round)) return buffer;
+    if (buffer->is_of(sequence, round, part)) return buffer;
   }
   auto spare =
       std::ranges::find_if(buffers_, [](const auto& buffer) { return buffer.use_count() == 1; });
   if (spare == buffers_.end())
     spare = buffers_.insert(spare, std::make_shared<SendBuffer>(board_, rank_));
-  (*spare)->assign(sequence, round);
+  (*spare)->assign(sequence, round, part);
   return *spare;
 }
 

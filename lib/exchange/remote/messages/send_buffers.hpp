@@ -9,31 +9,33 @@
 
 namespace fast::exchange {
 
-/// A copy of one publication's message, made part by part: MPI sends the first part while the next
-/// one is copied.
+/// A copy of what is sent of one publication's message, made part by part: MPI sends the first part
+/// while the next one is copied.
 class SendBuffer {
  public:
   SendBuffer(std::shared_ptr<const SlotBoard> board, int rank)
       : board_(std::move(board)), rank_(rank), bytes_(board_->layout().message_bytes()) {}
 
-  /// From now on a buffer of publication `sequence`, whose first round is `round`.
-  void assign(std::uint64_t sequence, std::int64_t round);
+  /// From now on a buffer of `part` of publication `sequence`, whose first round is `round`.
+  void assign(std::uint64_t sequence, std::int64_t round, const PayloadPart& part);
   /// A slot has its next round a moment before its next sequence.
-  bool is_of(std::uint64_t sequence, std::int64_t round) const {
-    return sequence_ == sequence && round_ == round;
+  bool is_of(std::uint64_t sequence, std::int64_t round, const PayloadPart& part) const {
+    return sequence_ == sequence && round_ == round && part_ == part;
   }
-  std::size_t size() const { return board_->layout().message_bytes(); }
+  /// Of the message.
+  const PayloadPart& part() const { return part_; }
 
-  /// The message, of which at least the first `bytes` have been copied.
-  const std::byte* first(std::size_t bytes);
-  /// True when the whole message has been copied and belongs to that publication.
+  /// The message, whose part has been copied up to byte `end` of the message at least.
+  const std::byte* up_to(std::size_t end);
+  /// True when the whole part has been copied and belongs to that publication.
   bool is_intact() const;
 
  private:
   std::shared_ptr<const SlotBoard> board_;
   int rank_;
   std::vector<std::byte> bytes_;
-  std::size_t copied_ = 0;
+  PayloadPart part_{0, 0};
+  std::size_t copied_ = 0;  ///< up to this byte of the message
   std::uint64_t sequence_ = 0;
   std::int64_t round_ = 0;
   bool was_intact_ = false;  ///< when the last byte was copied
@@ -44,8 +46,10 @@ class SendBuffers {
   SendBuffers(std::shared_ptr<const SlotBoard> board, int rank)
       : board_(std::move(board)), rank_(rank) {}
 
-  /// The buffer of the publication. It is reused after all its holders have released it.
-  std::shared_ptr<SendBuffer> buffer(std::uint64_t sequence, std::int64_t round);
+  /// The buffer of a part of the publication, or of all. It is reused after all its holders have
+  /// released it.
+  std::shared_ptr<SendBuffer> buffer(std::uint64_t sequence, std::int64_t round,
+                                     PayloadPart part = {});
 
  private:
   std::shared_ptr<const SlotBoard> board_;

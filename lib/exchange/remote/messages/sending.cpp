@@ -37,21 +37,21 @@ constexpr int parts_started_at_once = 4;
 
 void PayloadSender::begin(std::shared_ptr<SendBuffer> buffer) {
   buffer_ = std::move(buffer);
-  started_bytes_ = 0;
+  started_ = buffer_->part().begin;
 }
 
 bool PayloadSender::start_parts() {
-  const std::size_t before = started_bytes_;
+  const std::size_t before = started_;
   const std::size_t most = mpi::implementation::parts_at_a_time();
   for (int i = 0; i < parts_started_at_once && under_way_.size() < most; ++i) {
     if (all_started() || !throttle_.open()) break;
-    const std::size_t size = std::min(part_bytes, buffer_->size() - started_bytes_);
-    const std::byte* part = buffer_->first(started_bytes_ + size) + started_bytes_;
+    const std::size_t size = std::min(part_bytes, buffer_->part().end - started_);
+    const std::byte* part = buffer_->up_to(started_ + size) + started_;
     under_way_.push_back(messages_.send_expected(reader_, publication_tag, part, size));
     throttle_.spend(size);
-    started_bytes_ += size;
+    started_ += size;
   }
-  return started_bytes_ > before;
+  return started_ > before;
 }
 
 bool PayloadSender::remove_done() {
