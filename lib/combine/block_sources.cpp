@@ -25,6 +25,24 @@ double weight_of(const algorithm::RuleTraits& traits, const Neighborhood& near, 
   return alike ? 1 : near.weights[j];
 }
 
+Neighborhood Neighborhood::none_of(const MixingRow& row, const Payload& own) {
+  const Neighborhood none{own, {}, {}, {}, row.self};
+  Neighborhood near = none;
+  near.shards.assign(row.shards.size(), none);
+  return near;
+}
+
+void Neighborhood::add(const Arrival& arrival, const MixingRow& row, std::size_t k) {
+  const auto add_to = [&](Neighborhood& near, double weight) {
+    near.workers.push_back(arrival.worker);
+    near.payloads.push_back(arrival.payload);
+    near.weights.push_back(weight);
+  };
+  add_to(*this, row.weights[k]);
+  for (std::size_t s = 0; s < shards.size(); ++s)
+    if (row.shards[s][k] != 0) add_to(shards[s], row.shards[s][k]);
+}
+
 BlockSources::BlockSources(Exchange& exchange, std::vector<Arrival>& arrivals, const MixingRow& row,
                            std::int64_t round, bool exact)
     : exchange_(exchange),
@@ -48,13 +66,9 @@ bool BlockSources::may_arrive(const ParameterLayout& layout) {
 }
 
 void BlockSources::list() {
-  near_ = {exchange_.published(), {}, {}, {}, row_.self};
-  for (std::size_t k = 0; k < newest_.size(); ++k) {
-    if (!is_present(newest_[k])) continue;
-    near_.workers.push_back(newest_[k].worker);
-    near_.payloads.push_back(newest_[k].payload);
-    near_.weights.push_back(row_.weights[k]);
-  }
+  near_ = Neighborhood::none_of(row_, exchange_.published());
+  for (std::size_t k = 0; k < newest_.size(); ++k)
+    if (is_present(newest_[k])) near_.add(newest_[k], row_, k);
 }
 
 /// False if a payload does not come.

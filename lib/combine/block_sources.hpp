@@ -20,6 +20,11 @@ struct Trim {
 
 /// The round's neighbors that are present, and their weights.
 struct Neighborhood {
+  /// None of them, of a round with that row.
+  static Neighborhood none_of(const MixingRow& row, const Payload& own);
+  /// The k-th neighbor of the row has arrived.
+  void add(const Arrival& arrival, const MixingRow& row, std::size_t k);
+
   Payload own;
   std::vector<int> workers;
   std::vector<Payload> payloads;
@@ -32,6 +37,8 @@ struct Neighborhood {
   /// Of buffers, where they are limited apart from the parameters; empty: `weights`.
   std::vector<double> buffer_weights{};
   Trim* trim = nullptr;  ///< null: the average is weighted
+  /// Of each shard of the model, those that count there; empty: all of the model has the same.
+  std::vector<Neighborhood> shards{};
 };
 
 /// With which a rule counts vector or scalar k of the j-th neighbor's message; 0: it is not for

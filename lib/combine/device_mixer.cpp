@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "combine/shards.hpp"
 #include "exchange/shared/seqlock.hpp"
 
 namespace fast::combine {
@@ -53,21 +54,32 @@ void DeviceMixer::rebind(ParameterLayout layout) {
 }
 
 void DeviceMixer::make_tables() {
-  std::map<std::pair<DType, DType>, std::vector<const codec::Piece*>> by_type;
   const codec::CodedLayout plain(memory_->swept(), codec::Kind::identity);
-  for (const codec::Piece& piece : (message_ ? plain : coded_).pieces()) {
-    by_type[{piece.segment.dtype, slot_type(piece)}].push_back(&piece);
-  }
+  const codec::CodedLayout& all = message_ ? plain : coded_;
   runs_.clear();
+  if (shards_ == 0) return make_tables(0, all.pieces());
+  for (std::size_t s = 0; s < shards_; ++s) {
+    std::vector<codec::Piece> pieces;
+    for (const codec::Piece& piece : all.pieces())
+      if (const auto here = piece_within(piece, shard_part(all.size_bytes(), shards_, s)))
+        pieces.push_back(*here);
+    make_tables(s, std::move(pieces));
+  }
+}
+
+void DeviceMixer::make_tables(std::size_t shard, std::vector<codec::Piece> all) {
+  std::map<std::pair<DType, DType>, std::vector<const codec::Piece*>> by_type;
+  for (const codec::Piece& piece : all)
+    by_type[{piece.segment.dtype, slot_type(piece)}].push_back(&piece);
   for (auto& [types, pieces] : by_type) {
     std::stable_partition(pieces.begin(), pieces.end(), [](const codec::Piece* piece) {
       return piece->segment.role == Role::parameter;
     });
-    runs_.push_back(make_table(types.first, types.second, pieces));
+    runs_.push_back(make_table(shard, types.first, types.second, pieces));
   }
 }
 
-DeviceMixer::Runs DeviceMixer::make_table(DType type, DType slot,
+DeviceMixer::Runs DeviceMixer::make_table(std::size_t shard, DType type, DType slot,
                                           const std::vector<const codec::Piece*>& pieces) const {
   std::vector<ElementRun> runs;
   RunTable all{}, parameters{};
@@ -85,7 +97,7 @@ DeviceMixer::Runs DeviceMixer::make_table(DType type, DType slot,
   memory_->copy(table.get(), reinterpret_cast<const std::byte*>(runs.data()), size_bytes);
   memory_->settle();
   all.runs = parameters.runs = reinterpret_cast<const ElementRun*>(table.get());
-  return {type, slot, all, parameters, std::move(table)};
+  return {shard, type, slot, all, parameters, std::move(table)};
 }
 
 void DeviceMixer::look(Looks* looks) const {
@@ -157,6 +169,10 @@ void DeviceMixer::take_state() {
   memory_->settle();
 }
 
+void DeviceMixer::cut(std::size_t shards) {
+  if (std::exchange(shards_, shards) != shards) make_tables();
+}
+
 void DeviceMixer::run(const Pass& pass) {
   if (pass.next != nullptr) ++messages_;
   const bool starts = pass.kind == Pass::Kind::start;
@@ -170,6 +186,7 @@ void DeviceMixer::run(const Pass& pass) {
       "DeviceMixer: a sweep that gathers or measures; messages on devices do not change while they "
       "are read, and are not measured");
   if (starts) is_trusted_ = false;
+  if (pass.neighborhood != nullptr) cut(pass.neighborhood->shards.size());
   const bool restores =
       guard_ && (pass.kind == Pass::Kind::publish || pass.kind == Pass::Kind::combine);
   for (const Runs& runs : runs_) {
@@ -199,13 +216,14 @@ ElementWork DeviceMixer::work_for(const Pass& pass, const Runs& runs) const {
   work.info.parameters = layout().parameter_count();
   work.vectors = alone ? 1 : traits().messages.vectors;
   work.combines = pass.kind == Pass::Kind::combine;
-  add_pulls(work, pass);
+  add_pulls(work, pass, runs.shard);
   if (pass.next != nullptr) add_publication(work, pass);
   return work;
 }
 
-void DeviceMixer::add_pulls(ElementWork& work, const Pass& pass) const {
+void DeviceMixer::add_pulls(ElementWork& work, const Pass& pass, std::size_t shard) const {
   const Neighborhood* near = pass.neighborhood;
+  if (near != nullptr && !near->shards.empty()) near = &near->shards[shard];
   work.pulls = near != nullptr;
   const bool looks_at_own = work.pulls || traits().messages.own != algorithm::Own::unused;
   if (looks_at_own) work.own = pass.own.data;

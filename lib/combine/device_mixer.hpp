@@ -42,20 +42,25 @@ class DeviceMixer final : public Mixer {
 
  private:
   using Memory = std::shared_ptr<std::byte>;
-  /// The runs whose elements have these types, those of parameters first: one launch does them.
+  /// The runs of a shard whose elements have these types, those of parameters first: one launch
+  /// does them.
   struct Runs {
+    std::size_t shard;
     DType type, slot;
     RunTable all, parameters;
     Memory table;
   };
 
   void make_tables();
-  Runs make_table(DType type, DType slot, const std::vector<const codec::Piece*>& pieces) const;
+  void make_tables(std::size_t shard, std::vector<codec::Piece> pieces);
+  Runs make_table(std::size_t shard, DType type, DType slot,
+                  const std::vector<const codec::Piece*>& pieces) const;
   void run(const Pass& pass) override;
   ElementWork work_for(const Pass& pass, const Runs& runs) const;
+  void cut(std::size_t shards);
   void look(Looks* looks) const;
   void restore(ElementWork& work) const;
-  void add_pulls(ElementWork& work, const Pass& pass) const;
+  void add_pulls(ElementWork& work, const Pass& pass, std::size_t shard) const;
   void add_publication(ElementWork& work, const Pass& pass) const;
   std::byte* keep(std::string name, std::size_t size_bytes);
   Looks* guard_looks() const { return reinterpret_cast<Looks*>(looks_.get()); }
@@ -64,6 +69,7 @@ class DeviceMixer final : public Mixer {
   std::shared_ptr<Accelerator> accelerator_;
   std::shared_ptr<codec::HostMessage> message_;
   std::int64_t messages_ = 0;  ///< where the device codes them
+  std::size_t shards_ = 0;     ///< into which runs are cut; 0: they are not
   std::vector<Runs> runs_;
   Memory looks_;                    ///< those of guard() and those of has_finite_weights()
   mutable std::uint32_t look_ = 0;  ///< the latest one's number

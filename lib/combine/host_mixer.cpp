@@ -6,6 +6,7 @@
 #include <fast/core/random.hpp>
 
 #include "combine/segment_sweep.hpp"
+#include "combine/shards.hpp"
 #include "core/floating.hpp"
 
 namespace fast::combine {
@@ -59,6 +60,15 @@ std::int64_t HostMixer::selected_by(std::int64_t round) const {
   return static_cast<std::int64_t>(mix_seed(codec_.seed, static_cast<std::uint64_t>(round)));
 }
 
+void HostMixer::sweep(const Pass& pass, const PayloadPart& part) {
+  for (const codec::Piece& whole : coded_.pieces()) {
+    const auto piece = part == PayloadPart() ? whole : piece_within(whole, part);
+    if (!piece) continue;
+    with_floating(piece->segment.dtype,
+                  [&]<class Stored>(Stored) { SegmentSweep<Stored>(*this, pass, *piece).run(); });
+  }
+}
+
 void HostMixer::run(const Pass& pass) {
   if (pass.next != nullptr) begin_message(pass);
   finite_ = true;
@@ -67,10 +77,13 @@ void HostMixer::run(const Pass& pass) {
   if (pass.kind == Pass::Kind::gather && gathered_.empty()) {
     for (int k = 0; k < traits().messages.vectors; ++k) gathered_.push_back(kept());
   }
-  for (const codec::Piece& piece : coded_.pieces()) {
-    with_floating(piece.segment.dtype,
-                  [&]<class Stored>(Stored) { SegmentSweep<Stored>(*this, pass, piece).run(); });
+  const std::size_t shards = pass.neighborhood == nullptr ? 0 : pass.neighborhood->shards.size();
+  for (std::size_t s = 0; s < shards; ++s) {
+    Pass of_shard = pass;
+    of_shard.neighborhood = &pass.neighborhood->shards[s];
+    sweep(of_shard, shard_part(coded_.size_bytes(), shards, s));
   }
+  if (shards == 0) sweep(pass, {});
   if (pass.kind == Pass::Kind::combine && !takes_updates()) memory_->scatter();
 }
 

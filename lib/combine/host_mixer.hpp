@@ -20,6 +20,8 @@ class HostMixer final : public Mixer {
   template <class Stored>
   struct SegmentSweep;
   void run(const Pass& pass) override;
+  /// Of that part of the vector; the default: of all.
+  void sweep(const Pass& pass, const PayloadPart& part);
   void begin_message(const Pass& pass);
   /// The number by which a message of that combination says which entries travel.
   std::int64_t selected_by(std::int64_t round) const;

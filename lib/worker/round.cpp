@@ -82,8 +82,8 @@ double NeighborMemory::kept_shares(const RoundPlan::Round& round) const {
 
 combine::Neighborhood NeighborMemory::neighborhood(const std::vector<Arrival>& arrivals,
                                                    const RoundPlan::Round& round) const {
-  combine::Neighborhood near{
-      worker_.exchange.published(), {}, {}, {}, round.row.self + kept_shares(round)};
+  auto near = combine::Neighborhood::none_of(round.row, worker_.exchange.published());
+  near.self_weight += kept_shares(round);
   near.reader = worker_.rank();
   combine::Mixer& mixer = worker_.mixer;
   const bool sums = worker_.setting.sends_sums();
@@ -92,9 +92,7 @@ combine::Neighborhood NeighborMemory::neighborhood(const std::vector<Arrival>& a
     if (sums && arrival.state == Arrival::State::torn) near.owed_weight += round.row.weights[k];
     if (!is_present(arrival)) continue;
     if (!sums && mixer.scalars().epoch_of(arrival.payload) != mixer.scalars().epoch()) continue;
-    near.workers.push_back(arrival.worker);
-    near.payloads.push_back(arrival.payload);
-    near.weights.push_back(round.row.weights[k]);
+    near.add(arrival, round.row, k);
   }
   return near;
 }
@@ -302,7 +300,7 @@ bool Round::run(const algorithm::RoundInfo& info) {
   count_reads(arrivals, round->row);
   const bool sent = worker_.progress.sent;  // what the neighbors read in this round
   commit(info);
-  count_sent(sent, round->edges.destinations.size());
+  count_sent(sent, round->edges);
   return true;
 }
 
@@ -391,15 +389,17 @@ void Round::report_read(const Arrival& arrival, std::int64_t age, double kept) c
                                           arrival.fresh, Clock::now(), kept});
 }
 
-void Round::count_sent(bool sent, std::size_t readers) {
+void Round::count_sent(bool sent, const RoundEdges& edges) {
   WorkerStats& stats = worker_.progress.stats;
+  const std::size_t readers = edges.destinations.size();
   if (!sent) {
     stats.messages_held += static_cast<std::int64_t>(readers);
     return;
   }
   stats.messages_sent += static_cast<std::int64_t>(readers);
-  stats.bytes_sent +=
-      static_cast<double>(readers) * static_cast<double>(worker_.setting.shape.payload_bytes());
+  PayloadShape shape = worker_.setting.shape;
+  shape.vector_bytes = edges.part.within(shape.vector_bytes).size_bytes();
+  stats.bytes_sent += static_cast<double>(readers) * static_cast<double>(shape.payload_bytes());
 }
 
 }  // namespace fast::worker

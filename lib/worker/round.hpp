@@ -107,7 +107,7 @@ class Round {
   void commit(const algorithm::RoundInfo& info);
   void report_read(const Arrival& arrival, std::int64_t age, double kept) const;
   void count_reads(const std::vector<Arrival>& arrivals, const MixingRow& row);
-  void count_sent(bool sent, std::size_t readers);
+  void count_sent(bool sent, const RoundEdges& edges);
 
   Context worker_;
   RoundPlan& plan_;

@@ -4,6 +4,7 @@
 #include <fast/core/error.hpp>
 #include <fast/topology/graphs.hpp>
 
+#include "combine/shards.hpp"
 #include "topology/hosts.hpp"
 #include "worker/start/meetings.hpp"
 
@@ -12,10 +13,12 @@ namespace {
 constexpr std::size_t most_remembered = 1024;
 }
 
-RoundPlan::RoundPlan(Schedule schedule, int worker, WeightRule rule, bool lazy, bool passes_mass)
+RoundPlan::RoundPlan(Schedule schedule, int worker, WeightRule rule, bool lazy, bool passes_mass,
+                     std::size_t vector_bytes)
     : schedules_{{0, std::move(schedule), rule, lazy}},
       worker_(worker),
-      passes_mass_(passes_mass) {}
+      passes_mass_(passes_mass),
+      vector_bytes_(vector_bytes) {}
 
 void RoundPlan::change(Schedule schedule, std::int64_t from, WeightRule rule, bool lazy) {
   const std::lock_guard lock(mutex_);
@@ -60,6 +63,12 @@ std::shared_ptr<const RoundPlan::Round> RoundPlan::make(std::int64_t combination
   auto round = std::make_shared<Round>();
   round->row = mixing_row(topology, worker_, now.rule, now.lazy);
   round->edges = {round->row.neighbors, topology.out_neighbors(worker_)};
+  const std::size_t shards = round->row.shards.size();
+  if (shards > 0) {
+    if (const auto carried = shards_of(topology)->carried(worker_))
+      round->edges.part =
+          combine::shard_part(vector_bytes_, shards, static_cast<std::size_t>(*carried));
+  }
   round->between_sites = host_edges_of(topology) == HostEdges::Kind::between;
   if (!passes_mass_) return round;
   for (const int reader : round->edges.destinations) {

@@ -16,8 +16,10 @@ namespace fast::worker {
 /// Rows and edges of one worker, remembered for schedules of short period.
 class RoundPlan {
  public:
-  /// `passes_mass`: the rule needs Round::shares.
-  RoundPlan(Schedule schedule, int worker, WeightRule rule, bool lazy, bool passes_mass);
+  /// `passes_mass`: the rule needs Round::shares. `vector_bytes`: of a payload's vector, which
+  /// schedules in shards divide.
+  RoundPlan(Schedule schedule, int worker, WeightRule rule, bool lazy, bool passes_mass,
+            std::size_t vector_bytes = 0);
 
   const Schedule& schedule() const { return schedules_.back().schedule; }
   bool has_lazy_weights() const { return schedules_.back().lazy; }
@@ -51,6 +53,7 @@ class RoundPlan {
   std::vector<Piece> schedules_;
   int worker_;
   bool passes_mass_;
+  std::size_t vector_bytes_;
   std::mutex mutex_;  ///< guards all but schedules_.back(), which one thread changes and reads
   std::unordered_map<std::int64_t, std::shared_ptr<const Round>> rounds_;
   std::optional<algorithm::Meetings> meetings_;

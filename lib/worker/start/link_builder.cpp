@@ -213,6 +213,7 @@ Link open_link(const Group& group, const PayloadShape& shape, bool plain, Stagin
                   .exact = exchange.staleness == 0,
                   .weights = weights,
                   .message = std::move(message),
+                  .plan = plan,
                   .completed = std::move(completed),
                   .is_gone = [group, is_replaced = exchange.is_replaced](int worker) {
                     return (is_replaced && is_replaced(worker)) ||
@@ -345,7 +346,8 @@ void LinkBuilder::fill(WorkerParts& ready) {
     members_->map().enter(std::max(ready.offer->growth, members_->map().past_growths()));
   const ResolvedTopology wired = this->wired();
   ready.plan = std::make_shared<RoundPlan>(wired.schedule, seat(ready), wired.weights.rule,
-                                           wired.weights.lazy, passes_mass);
+                                           wired.weights.lazy, passes_mass,
+                                           ready.mixer->coded().size_bytes());
   edges_->set(ready.plan);
 }
 

@@ -106,6 +106,17 @@ void check_weights(const Schedule& schedule, const RuleTraits& rule, FittingWeig
       rule.name, schedule.name(), name(weights.rule), lacks);
 }
 
+/// Its messages are the weights as they are, and there is nothing that belongs to an edge.
+bool averages_alone(const RuleTraits& rule) {
+  const algorithm::Messages& messages = rule.messages;
+  const bool sends_weights = messages.vectors == 1 && messages.scalars == 0 && !messages.surveys &&
+                             !messages.weights_apart && !messages.selection.selects() &&
+                             !messages.sparsity.bounded();
+  return sends_weights && rule.memory.vectors == 0 &&
+         (rule.topology.mixing == MixingRequirement::doubly_stochastic ||
+          rule.topology.scope != algorithm::Scope::neighbors);
+}
+
 void check_schedule(const Schedule& schedule, const RuleTraits& rule, std::int64_t staleness) {
   require(!rule.topology.needs_static || schedule.is_static(), ErrorKind::topology,
           "Worker: algorithm {} on schedule {}, which changes from round to round; it needs a "
@@ -122,6 +133,15 @@ void check_schedule(const Schedule& schedule, const RuleTraits& rule, std::int64
       "Worker: algorithm {} on {}: it needs rounds within sites and rounds between them; choose "
       "the topology sites or hierarchical_one_peer",
       rule.name, schedule.name());
+  const bool whole = shards_of(schedule.at(0)) == nullptr;
+  require(whole || averages_alone(rule), ErrorKind::topology,
+          "Worker: algorithm {} on {}: shards are for rules that average weights and do nothing "
+          "else, such as awc and atc; choose hierarchical_one_peer",
+          rule.name, schedule.name());
+  require(whole || staleness == 0, ErrorKind::topology,
+          "Worker: a staleness above 0 on {}: shards are exchanged at staleness 0; choose that, or "
+          "hierarchical_one_peer",
+          schedule.name());
   const bool sums = rule.messages.delivery == algorithm::Delivery::summed && staleness > 0;
   require(!sums || schedule.is_static(), ErrorKind::topology,
           "Worker: algorithm {} with a staleness above 0 on schedule {}, which changes from round "

@@ -19,6 +19,7 @@
 #include "core/contains.hpp"
 #include "exchange/collective/host_broadcast.hpp"
 #include "exchange/group_impl.hpp"
+#include "topology/hosts.hpp"
 #include "worker/site_exchange.hpp"
 #include "worker/start/link_builder.hpp"
 #include "worker/start/robust_start.hpp"
@@ -327,6 +328,18 @@ std::string check_own_part(const Group& group, std::optional<StartupConfig>& agr
 }
 
 }  // namespace
+
+void check_shards(const Schedule& schedule, const WorkerOptions& options) {
+  if (shards_of(schedule.at(0)) == nullptr) return;
+  require(options.codec.kind == codec::Kind::identity, ErrorKind::topology,
+          "Worker: codec {} on {}: shards travel as they are; choose the codec identity, or "
+          "hierarchical_one_peer",
+          codec::name(options.codec), schedule.name());
+  require(options.robust == Robust::none, ErrorKind::topology,
+          "Worker: robust averaging on {}: it compares whole models, and shards are parts; choose "
+          "hierarchical_one_peer",
+          schedule.name());
+}
 
 StartupConfig agree_on_start(const Group& group, const TopologyRule& rule,
                              std::vector<TensorView> parameters, WorkerOptions options) {

@@ -23,6 +23,9 @@ struct ResolvedTopology {
   }
 };
 
+/// Throws Error(topology) if the schedule is in shards, which such a worker does not exchange.
+void check_shards(const Schedule& schedule, const WorkerOptions& options);
+
 /// What the program has asked for. Each topology of the run gets its weights from here, whatever
 /// weights the topology before has got.
 struct TopologyConfig {
@@ -34,6 +37,7 @@ struct TopologyConfig {
   /// does not run on it.
   ResolvedTopology of(int workers, const WorkerOptions& options) const {
     Schedule schedule = rule.make(workers);
+    check_shards(schedule, options);
     FittingWeights fitting =
         fitting_weights(schedule, options.algorithm.traits(), weights, lazy, options.staleness);
     return {std::move(schedule), std::move(fitting)};
