@@ -1,0 +1,138 @@
+// Workers that exchange shards, on ranks of one host or of several.
+#include <fast/topology/graphs.hpp>
+#include <fast/topology/load.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "support/catch.hpp"
+#include "support/mpi_main.hpp"
+#include "topology/sharded_oracle.hpp"
+#include "worker/quick.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+namespace {
+
+double initial(int rank, std::size_t element) {
+  return std::sin(1.0 + rank * 7.3 + static_cast<double>(element) * 0.37);
+}
+
+struct Model {
+  std::vector<double> x;
+  Worker worker;
+  Model(const Group& group, const TopologyRule& rule, std::size_t size, RemotePathChoice path)
+      : x(start(group.rank(), size)),
+        worker(group, rule, {view_of("x", std::span(x))}, options(path)) {}
+
+  static std::vector<double> start(int rank, std::size_t size) {
+    std::vector<double> x(size);
+    for (std::size_t e = 0; e < size; ++e) x[e] = initial(rank, e);
+    return x;
+  }
+  static WorkerOptions options(RemotePathChoice path) {
+    WorkerOptions options = quick();
+    options.remote_path = path;
+    return options;
+  }
+  void idle(int rounds) {
+    for (int t = 0; t < rounds; ++t) worker.step([] {}, {.learning_rate = 0.1});
+  }
+};
+
+struct Hosts {
+  int count, per_host;
+};
+
+/// Those of the run; with one alone, its ranks count as hosts of this many.
+Hosts hosts_of(const Group& group, int per_host) {
+  const std::vector<int> hosts = group.hosts();
+  if (several_hosts(group))
+    per_host = static_cast<int>(std::count(hosts.begin(), hosts.end(), hosts.front()));
+  return {group.size() / per_host, per_host};
+}
+
+/// That this host has sent to others.
+double sent_bytes() {
+  std::ifstream file("/proc/net/dev");
+  std::string line;
+  double all = 0;
+  while (std::getline(file, line)) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos || line.find("lo:") < colon) continue;
+    std::istringstream fields(line.substr(colon + 1));
+    double field = 0;
+    for (int k = 0; k < 9; ++k) fields >> field;
+    all += field;
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("after a cycle all elements have the mean, by each path and with models of any size") {
+  const Group group(world());
+  for (int per_host = 1; per_host <= group.size(); ++per_host) {
+    if (group.size() % per_host != 0 || (per_host > 1 && several_hosts(group))) continue;
+    const Hosts hosts = hosts_of(group, per_host);
+    const TopologyRule rule = several_hosts(group)
+                                  ? topology_on_hosts("sharded_one_peer", group.hosts())
+                                  : schedule::sharded_one_peer(per_host);
+    for (const auto path : {RemotePathChoice::pull, RemotePathChoice::two_sided}) {
+      for (const std::size_t size : {7, 1000, 140'003, 700'001}) {
+        INFO(hosts.count << " hosts of " << hosts.per_host << ", " << size << " elements");
+        Model model(group, rule, size, path);
+        model.idle(sharded_cycle(hosts.count, hosts.per_host));
+        double worst = 0;
+        for (std::size_t e = 0; e < size; ++e) {
+          double mean = 0;
+          for (int j = 0; j < group.size(); ++j) mean += initial(j, e) / group.size();
+          worst = std::max(worst, std::abs(model.x[e] - mean));
+        }
+        CHECK(worst < 1e-12);
+        model.worker.await_finish();
+      }
+    }
+  }
+}
+
+TEST_CASE("hosts send as many bytes as with one representative, and each worker its share") {
+  const Group group(world());
+  if (!several_hosts(group)) return;
+  const Hosts hosts = hosts_of(group, 1);
+  const int host = group.rank() / hosts.per_host;
+  constexpr std::size_t size = 1'000'003, bytes = size * sizeof(double);
+  const Schedule of_one = schedule::hierarchical_one_peer(hosts.per_host).make(group.size());
+  const auto period = static_cast<int>(of_one.period());
+  int exchanges = 0, rounds_within = 0;
+  for (int t = 0; t < period; ++t) {
+    const bool between = of_one.at(t).name() == "between hosts";
+    rounds_within += between ? 0 : 1;
+    for (int p = 0; between && p < hosts.per_host; ++p)
+      exchanges += of_one.at(t).in_degree(host * hosts.per_host + p);
+  }
+  for (const char* name : {"hierarchical_one_peer", "sharded_one_peer"}) {
+    INFO(name << ", host " << host << ", " << exchanges << " exchanges");
+    Model model(group, topology_on_hosts(name, group.hosts()), size, RemotePathChoice::two_sided);
+    group.barrier(Deadline(Seconds(40)), "test");
+    const double before = sent_bytes();
+    model.idle(period);
+    group.barrier(Deadline(Seconds(40)), "test");
+    const double expected = static_cast<double>(exchanges) * bytes;
+    const double of_host = sent_bytes() - before;
+    const double of_worker =
+        model.worker.stats().bytes_sent -
+        static_cast<double>(rounds_within) * (hosts.per_host - 1) * static_cast<double>(bytes);
+    if (group.rank() % hosts.per_host == 0)
+      fmt::print("{}: host {} sent {:.1f} MB, {:.1f} MB of payloads; its first worker {:.1f} MB\n",
+                 name, host, of_host / 1e6, expected / 1e6, of_worker / 1e6);
+    CHECK(of_host >= expected);
+    CHECK(of_host <= 1.15 * expected + 1e6);
+    if (std::string(name) == "sharded_one_peer")
+      CHECK(std::abs(of_worker - expected / hosts.per_host) <= 64.0 * exchanges);
+    model.worker.await_finish();
+  }
+}
