@@ -218,7 +218,8 @@ void NeighborRun::pump(Link& link) {
   }
   link.busy = true;
   link.sent = content;
-  stage_.send(link.source, link.reader, load_.payload_bytes,
+  const double part = load_.is_exact() ? reads_.at(content)->part : 1;
+  stage_.send(link.source, link.reader, part * load_.payload_bytes,
               [this, &link, content] { arrive(link, content); });
 }
 

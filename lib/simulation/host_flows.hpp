@@ -23,17 +23,17 @@ class HostFlows {
         entering_(leaving_) {}
 
   /// A message within a host meets no link.
-  void add(int from, int to) {
+  void add(int from, int to, double part = 1) {
     if (host(from) == host(to)) return;
-    ++leaving_[host(from)];
-    ++entering_[host(to)];
+    leaving_[host(from)] += part;
+    entering_[host(to)] += part;
   }
   /// That leave the source's host, or enter the reader's if those are more.
-  int between(int from, int to) const {
+  double between(int from, int to) const {
     return std::max(leaving_[host(from)], entering_[host(to)]);
   }
   /// In one direction of the link that has most.
-  int most() const {
+  double most() const {
     return std::max(*std::ranges::max_element(leaving_), *std::ranges::max_element(entering_));
   }
 
@@ -43,22 +43,22 @@ class HostFlows {
   }
 
   int workers_per_host_;
-  std::vector<int> leaving_, entering_;
+  std::vector<double> leaving_, entering_;
 };
 
-inline void add_flows(const ReadLists& lists, HostFlows& flows) {
+inline void add_flows(const ReadLists& lists, HostFlows& flows, double part = 1) {
   for (int i = 0; i + 1 < static_cast<int>(lists.first.size()); ++i) {
-    for (const int j : lists.of(i)) flows.add(j, i);
+    for (const int j : lists.of(i)) flows.add(j, i, part);
   }
 }
 
-/// Messages in a round on the link that has most, in the mean over the period.
+/// Whole messages in a round on the link that has most, in the mean over the period.
 inline double busiest_link(const Schedule& schedule, int workers_per_host) {
   const std::int64_t rounds = schedule.period_or(looked_at_of_endless);
   RoundReads reads(schedule);
   HostFlows flows(schedule.workers(), workers_per_host);
-  for (std::int64_t t = 0; t < rounds; ++t) add_flows(*reads.at(t), flows);
-  return static_cast<double>(flows.most()) / static_cast<double>(rounds);
+  for (std::int64_t t = 0; t < rounds; ++t) add_flows(*reads.at(t), flows, reads.at(t)->part);
+  return flows.most() / static_cast<double>(rounds);
 }
 
 /// Of the rounds of a schedule.
@@ -67,7 +67,7 @@ class RoundFlows {
   RoundFlows(const Schedule& schedule, int workers_per_host)
       : reads_(schedule), workers_per_host_(workers_per_host), flows_(1, 1) {}
 
-  int between(std::int64_t round, int from, int to) {
+  double between(std::int64_t round, int from, int to) {
     if (round != round_) count(round);
     return flows_.between(from, to);
   }
@@ -95,7 +95,7 @@ class StepFlows {
   StepFlows(Pattern pattern, int workers, int workers_per_host)
       : collective_(pattern, workers, 0), workers_(workers), workers_per_host_(workers_per_host) {}
 
-  int between(int from, int to) {
+  double between(int from, int to) {
     const int step = collective_.step_between(from, to);
     const auto known = flows_.find(step);
     return (known != flows_.end() ? known->second : count(step)).between(from, to);

@@ -8,10 +8,14 @@
 #include <span>
 #include <vector>
 
+#include "topology/hosts.hpp"
+
 namespace fast::simulation {
 
 struct ReadLists {
   explicit ReadLists(const Topology& topology) : first{0} {
+    if (const InShards* shards = shards_of(topology); shards != nullptr && shards->carried(0))
+      part /= shards->shards();
     for (int i = 0; i < topology.workers(); ++i) {
       const std::vector<int> found = topology.in_neighbors(i);
       sources.insert(sources.end(), found.begin(), found.end());
@@ -21,6 +25,7 @@ struct ReadLists {
 
   std::vector<std::size_t> first;  ///< of each worker, and the end
   std::vector<int> sources;
+  double part = 1;  ///< of a message, that each edge carries
 
   std::span<const int> of(int worker) const {
     const auto at = static_cast<std::size_t>(worker);

@@ -46,6 +46,7 @@ class Neighbors {
     const Times rounds_began = workers_.begins();
     const std::vector<int> absent = workers_.absent();
     const std::shared_ptr<const ReadLists> lists = reads_.at(r);
+    part_ = lists->part;
     if (load_.publishes_before_step()) {
       wait_for_slots(r, rounds_began, freed);
       workers_.begin_not_before(freed);
@@ -120,7 +121,7 @@ class Neighbors {
 
   void send(Edge& edge, int reader, std::int64_t r, double start_s) {
     edge.begin(published_, start_s);
-    edge.arrival_s = start_s + transfer_(r, edge.source, reader, load_.payload_bytes);
+    edge.arrival_s = start_s + transfer_(r, edge.source, reader, part_ * load_.payload_bytes);
   }
 
   // When the worker begins its next round.
@@ -222,6 +223,7 @@ class Neighbors {
   const TransferTime& transfer_;
   Workers workers_;
   RoundReads reads_;
+  double part_ = 1;  // of a message, that travels in the present round
   History published_, begins_;
   std::vector<std::vector<Edge>> edges_;
   Tally tally_;

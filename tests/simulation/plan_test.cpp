@@ -114,6 +114,19 @@ TEST_CASE("no schedule is planned faster than its messages pass the links") {
   }
 }
 
+TEST_CASE("shards of a payload take the link of a host as long as the payload") {
+  Cluster cluster = fast_network();
+  cluster.workers_per_host = 4;
+  cluster.link_bandwidth = 1e6;
+  const double of_one =
+      found(plan(cluster, one("hierarchical_one_peer")), "hierarchical_one_peer").round_s;
+  CHECK(of_one > 1);
+  CHECK(found(plan(cluster, one("sharded_one_peer")), "sharded_one_peer").round_s ==
+        Approx(of_one));
+  const Schedule sharded = schedule::sharded_one_peer(4).make(32);
+  CHECK(shared_links(cluster, sharded)(1, 0, 4, 1e6) == Approx(4.0));  // four shards share it
+}
+
 TEST_CASE("rounds of a plan are the longer of step and shared messages") {
   Cluster cluster = fast_network();
   CHECK(found(plan(cluster, one("ring")), "ring").round_s == Approx(0.1));
