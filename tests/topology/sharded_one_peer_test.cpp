@@ -130,7 +130,8 @@ TEST_CASE("each worker of a host carries one shard between hosts, the same at bo
   }
 }
 
-TEST_CASE("each shard has as good a spectrum as hierarchical_one_peer, and its weights are listed") {
+TEST_CASE(
+    "each shard has as good a spectrum as hierarchical_one_peer, and its weights are listed") {
   const Schedule schedule = ShardedShape{4, 2}.schedule();
   const Spectrum found = spectrum(schedule);
   CHECK(found.doubly_stochastic);
@@ -173,8 +174,8 @@ TEST_CASE("sharded_one_peer has a name and a key in files, and follows the hosts
   const TopologyRule file =
       parse_topology("schedule = \"sharded_one_peer\"\nworkers_per_host = 3", "a.toml");
   CHECK(shards_of(file.make(6).at(1))->shards() == 3);
-  CHECK_THROWS_WITH(
-      parse_topology("schedule = \"sharded_one_peer\"\nlinks = 2", "a.toml"), Contains("links"));
+  CHECK_THROWS_WITH(parse_topology("schedule = \"sharded_one_peer\"\nlinks = 2", "a.toml"),
+                    Contains("links"));
   CHECK_THROWS_WITH(topology_on_hosts("sharded_one_peer", {0, 1, 1}).make(3),
                     Contains("sharded_one_peer: the host of worker 0 has 1 workers, that of worker "
                              "1 has 2") &&

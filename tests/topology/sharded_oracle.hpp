@@ -35,8 +35,7 @@ inline Matrix sharded_matrix(int hosts, int per_host, std::int64_t t, int shard)
   const bool is_a = hosts == 1 || (m > 1 && of_cycle == 0);
   const int exchange = is_a ? 0 : m == 1 ? of_cycle : (of_cycle - 1) / 2;
   const bool is_b = !is_a && (m == 1 || of_cycle % 2 == 1);
-  const auto representative =
-      static_cast<int>((t / cycle + exchange + (m == 1 ? 0 : shard)) % m);
+  const auto representative = static_cast<int>((t / cycle + exchange + (m == 1 ? 0 : shard)) % m);
   Matrix w(n, std::vector<double>(n));
   for (int host = 0; host < hosts; ++host) {
     int partner = -1;
@@ -58,7 +57,7 @@ inline Matrix sharded_matrix(int hosts, int per_host, std::int64_t t, int shard)
         continue;
       }
       for (int other = 0; other < m; ++other) {
-        const double share = partner < 0              ? 1.0 / m
+        const double share = partner < 0               ? 1.0 / m
                              : other == representative ? v / across
                                                        : (1 - v / across) / (m - 1);
         row[static_cast<std::size_t>(host * m + other)] = share;

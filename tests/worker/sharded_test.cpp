@@ -200,6 +200,30 @@ TEST_CASE("a worker counts a shard as sent between hosts, and all of a message w
   });
 }
 
+TEST_CASE("a device uploads the shard alone of what comes from another host") {
+  constexpr std::size_t size = 8192;
+  const auto host_bytes = [](const TopologyRule& rule) {
+    std::vector<std::size_t> found(4);
+    local::run(4, [&](const Group& group) {
+      std::vector<double> x(size);
+      WorkerOptions options = quick();
+      const auto accelerator = std::make_shared<HostAccelerator>();
+      options.accelerator = accelerator;
+      TensorView view = view_of("x", std::span(x));
+      view.device = accelerator->device();
+      Worker worker(group, rule, {view}, options);
+      for (int t = 0; t < 3; ++t) worker.step([] {}, {.learning_rate = 0.1});
+      worker.await_finish();
+      found[static_cast<std::size_t>(group.rank())] = accelerator->simulated().counts().host_bytes;
+    });
+    return found;
+  };
+  // The same messages, but that each worker reads all of one in the round between hosts.
+  const auto whole = host_bytes(schedule::hierarchical_one_peer(2, 2));
+  const auto shards = host_bytes(schedule::sharded_one_peer(2));
+  for (std::size_t w = 0; w < 4; ++w) CHECK(whole[w] - shards[w] == size * sizeof(double) / 2);
+}
+
 TEST_CASE("what does not go in shards is refused, with what to do") {
   CHECK_THAT(refusal([](WorkerOptions& options) { options.codec = codec::by_name("bf16"); }),
              Contains("codec bf16 on sharded_one_peer") && Contains("choose the codec identity"));

@@ -1,6 +1,8 @@
 // Worker 1 pulls what worker 0 of another host publishes.
 #include "exchange/remote/pull/rma_replicator.hpp"
 
+#include <algorithm>
+
 #include "exchange/remote/pull/kept_copy.hpp"
 #include "exchange/two_hosts.hpp"
 
@@ -51,6 +53,30 @@ TEST_CASE("a puller brings the round that its worker is in and the next, each on
   hosts.reader.complete(1);
   for (int k = 0; k < 2; ++k) hosts.look();
   CHECK(hosts.mirrored() == 3);
+  hosts.expect_present(2, 2);
+}
+
+TEST_CASE("a puller reads no more than what the round's edges carry") {
+  constexpr PayloadPart part{1 << 20, (2 << 20) + 64};
+  Pulling hosts;
+  hosts.edges.plan = [part](std::int64_t round) {
+    return RoundEdges{{Pair::writer_rank}, {}, round == 1 ? part : PayloadPart{}};
+  };
+  hosts.publish(1);
+  hosts.reader.complete(1);
+  for (int k = 0; k < 2; ++k) hosts.look();
+  const Arrival arrival = hosts.reader.fetch(1).front();
+  REQUIRE(arrival.state == Arrival::State::present);
+  const auto count = [&](std::byte value) {
+    return std::count(arrival.payload.data, arrival.payload.data + Pulling::bytes, value);
+  };
+  CHECK(count(std::byte{1}) == static_cast<std::ptrdiff_t>(part.size_bytes()));
+  CHECK(count(std::byte{0}) == static_cast<std::ptrdiff_t>(Pulling::bytes - part.size_bytes()));
+  CHECK(arrival.payload.data[part.begin] == std::byte{1});
+  CHECK(arrival.payload.data[part.end - 1] == std::byte{1});
+  hosts.publish(2);
+  hosts.reader.complete(2);
+  for (int k = 0; k < 2; ++k) hosts.look();
   hosts.expect_present(2, 2);
 }
 

@@ -23,6 +23,7 @@ struct End {
 
   std::size_t bytes;
   Due due;
+  PayloadPart part{};
   int rank = testing::world().rank(), other = 1 - rank;
   Pair pair;
   mpi::Messages messages{testing::world(), Deadline(Seconds(20))};
@@ -33,8 +34,8 @@ struct End {
                     rank,
                     [this](std::int64_t round) {
                       if (!due(round)) return RoundEdges{};
-                      return rank == Pair::writer_rank ? RoundEdges{{}, {Pair::reader_rank}}
-                                                       : RoundEdges{{Pair::writer_rank}, {}};
+                      return rank == Pair::writer_rank ? RoundEdges{{}, {Pair::reader_rank}, part}
+                                                       : RoundEdges{{Pair::writer_rank}, {}, part};
                     },
                     0,
                     Throttle(),
@@ -89,6 +90,30 @@ TEST_CASE("publications come one after the other, each once") {
     }
     end.close();
     if (end.rank == Pair::reader_rank) CHECK(end.mirror().publication.sequence.load() == 5);
+  }
+}
+
+TEST_CASE("a publisher sends no more than what the round's edges carry") {
+  for (const std::size_t size : sizes) {
+    End end(size, [](std::int64_t) { return true; });
+    end.part = {size / 3, size / 3 * 2 + 1};
+    if (end.rank == Pair::writer_rank) {
+      end.publish(1);
+      end.await_consumed(2);
+    } else {
+      end.exchange.complete(1);
+      end.await_publications(1);
+      const Arrival arrival = end.exchange.fetch(1).front();
+      CHECK(arrival.state == Arrival::State::present);
+      std::size_t sent = 0;
+      for (std::size_t i = 0; i < size; ++i) {
+        const bool carried = end.part.begin <= i && i < end.part.end;
+        sent += arrival.payload.data[i] == (carried ? std::byte{1} : std::byte{0}) ? 1 : 0;
+      }
+      CHECK(sent == size);
+      end.exchange.complete(2);
+    }
+    end.close();
   }
 }
 
