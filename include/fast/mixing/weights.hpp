@@ -14,8 +14,8 @@ struct MixingRow {
   double self = 1;
   std::vector<int> neighbors;   ///< ascending
   std::vector<double> weights;  ///< along neighbors
-  /// By shard of the model, the weights along neighbors, where a schedule has own ones for each;
-  /// `weights` are those of shard 0. Empty: all of the model has the same.
+  /// The weights along neighbors of each shard of the model, where a schedule has own ones for
+  /// each: `weights` are those of shard 0. Empty: all of the model has the same.
   std::vector<std::vector<double>> shards{};
 };
 
