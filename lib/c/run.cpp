@@ -51,7 +51,7 @@ fast_status fast_train(const fast_group* group, const char* topology, fast_backe
       c::require_given(backend, "backend");
       c::require_given(data_name, "data");
       settings = c::train_settings(options);
-      rule = topology_from(topology);
+      rule = topology_on_hosts(topology, group->group.hosts());
       data = data::load(data_name, settings->load);
     });
     const auto result = train_and_note(*group, *rule, *backend, data, settings->trainer);

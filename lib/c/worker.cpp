@@ -50,7 +50,7 @@ fast_status fast_worker_create(const fast_group* group, const char* topology,
     agree(group->group.everyone(), Deadline(Seconds(300)), "fast_worker_create", [&] {
       c::require_given(topology, "topology");
       wanted = c::worker_options(options);
-      rule = topology_from(topology);
+      rule = topology_on_hosts(topology, group->group.hosts());
       views = c::views_of(tensors, tensor_count);
     });
     std::shared_ptr<Observer> observer = wanted->observer;

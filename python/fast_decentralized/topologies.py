@@ -14,9 +14,9 @@ def names() -> dict[str, str]:
     return dict(_core.topology_names())
 
 
-def topology(source: Any) -> _core.TopologyRule:
+def topology(source: Any, hosts: Sequence[int] = ()) -> _core.TopologyRule:
     """Of a name ("torus2d"), a file, a graph of networkx, a matrix of NumPy or SciPy, or a list of these:
-    a schedule that repeats them in turn."""
+    a schedule that repeats them in turn. ``hosts``: ``Group.hosts``, which some names follow."""
     if isinstance(source, _core.TopologyRule):
         return source
     if isinstance(source, _core.Topology):
@@ -24,7 +24,7 @@ def topology(source: Any) -> _core.TopologyRule:
     if hasattr(source, "__fspath__"):
         source = source.__fspath__()
     if isinstance(source, str):
-        return _core.TopologyRule.load(source)
+        return _core.TopologyRule.load(source, list(hosts))
     if isinstance(source, (list, tuple)) and not _is_matrix(source):
         rounds = [_one(each) for each in source]
         if not rounds:

@@ -112,7 +112,7 @@ class Worker(Calls):
             if flat:
                 models.lay_flat(model)
             self._model = self._replica_of(model, set(buffers), models.chosen_by(participates), comm, replicas)
-            self._rule = topologies.topology(topology)
+            self._rule = topologies.topology(topology, group.hosts)
             if isinstance(algorithm, type):
                 raise _core.ArgumentError(f"Worker: algorithm is the class {algorithm.__name__}; give an object, {algorithm.__name__}()")
             if runtime.thread.group is not None:
@@ -390,7 +390,7 @@ class Worker(Calls):
         self._calling(self._set_topology, topology)
 
     def _set_topology(self, core: _core.Worker, topology: Any) -> None:
-        self._rule = topologies.topology(topology)
+        self._rule = topologies.topology(topology, self._group.hosts)
         core.set_schedule(self._rule)
 
     # Observers -----------------------------------------------------------------------------------

@@ -143,3 +143,15 @@ def test_the_traceback_of_participates_is_kept():
     with pytest.raises(fast.ArgumentError, match="no such round") as caught:
         fast.local.run(2, lambda: fast.Worker({"x": np.zeros(2)}, participates=nothing))
     assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_a_name_follows_the_hosts_it_is_given():
+    rule = fast.topologies.topology("sharded_one_peer", [0, 1, 0, 1])
+    assert rule.at(4).in_neighbors(0) == [2]
+    assert rule.at(4, 1).in_neighbors(0) == [1]
+    with pytest.raises(fast.TopologyError, match="the same number of workers"):
+        fast.topologies.topology("sharded_one_peer", [0, 1, 1]).at(3)
+
+
+def test_shards_come_to_the_mean_in_a_cycle():
+    np.testing.assert_allclose(after("sharded_one_peer", workers=8, rounds=3), 3.5, rtol=1e-12)
