@@ -170,7 +170,9 @@ void DeviceMixer::take_state() {
 }
 
 void DeviceMixer::cut(std::size_t shards) {
-  if (std::exchange(shards_, shards) != shards) make_tables();
+  if (std::exchange(shards_, shards) == shards) return;
+  memory_->settle();  // no launch uses the tables that go
+  make_tables();
 }
 
 void DeviceMixer::run(const Pass& pass) {

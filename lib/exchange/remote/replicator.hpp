@@ -79,7 +79,7 @@ class MirrorWriter {
   /// a payload for the rounds given. The first call provides the mirror's memory, and throws
   /// Error(resource) if there is none.
   std::byte* begin(std::int64_t first_round = 0, std::int64_t last_round = -1);
-  /// The first `bytes` of the slot are there.
+  /// The first `bytes` of the slot are there, or are not among what arrives.
   void arrived(std::size_t bytes);
   /// A part of something else from this worker has arrived: a sign of life.
   void note_part() {
