@@ -1,6 +1,7 @@
 #include "combine/block_sources.hpp"
 
 #include <algorithm>
+#include <fast/core/error.hpp>
 #include <fast/core/memory.hpp>
 
 #include "core/stopwatch.hpp"
@@ -52,6 +53,8 @@ BlockSources::BlockSources(Exchange& exchange, std::vector<Arrival>& arrivals, c
       round_(round),
       exact_(exact),
       arriving_(std::any_of(arrivals.begin(), arrivals.end(), is_arriving)) {
+  require(exact || row.shards.empty(), ErrorKind::internal,
+          "BlockSources: shards above staleness 0, where a sweep lists its neighbors anew");
   list();
 }
 

@@ -40,7 +40,7 @@ DeviceMixer::DeviceMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algo
   if (has_halves()) work_.remainder = keep("mixer.remainder", model);
   looks_ = accelerator_->work()->allocate(2 * sizeof(Looks));
   seen_ = accelerator_->work()->allocate_on_host(sizeof(Looks));
-  make_tables();
+  runs_ = make_tables(0);
 }
 
 std::byte* DeviceMixer::keep(std::string name, std::size_t size_bytes) {
@@ -50,24 +50,38 @@ std::byte* DeviceMixer::keep(std::string name, std::size_t size_bytes) {
 
 void DeviceMixer::rebind(ParameterLayout layout) {
   Mixer::rebind(std::move(layout));
-  make_tables();
+  runs_ = make_tables(0);
+  shards_ = 0;
 }
 
-void DeviceMixer::make_tables() {
+/// 0: the runs are not cut.
+std::vector<DeviceMixer::Runs> DeviceMixer::make_tables(std::size_t shards) const {
   const codec::CodedLayout plain(memory_->swept(), codec::Kind::identity);
   const codec::CodedLayout& all = message_ ? plain : coded_;
-  runs_.clear();
-  if (shards_ == 0) return make_tables(0, all.pieces());
-  for (std::size_t s = 0; s < shards_; ++s) {
+  std::vector<Runs> made;
+  if (shards == 0) add_tables(made, 0, all.pieces());
+  for (std::size_t s = 0; s < shards; ++s) {
     std::vector<codec::Piece> pieces;
     for (const codec::Piece& piece : all.pieces())
-      if (const auto here = piece_within(piece, shard_part(all.size_bytes(), shards_, s)))
+      if (const auto here = piece_within(piece, shard_part(all.size_bytes(), shards, s)))
         pieces.push_back(*here);
-    make_tables(s, std::move(pieces));
+    add_tables(made, s, std::move(pieces));
   }
+  return made;
 }
 
-void DeviceMixer::make_tables(std::size_t shard, std::vector<codec::Piece> all) {
+/// The tables of shards are made once. No launch uses those that go.
+const std::vector<DeviceMixer::Runs>& DeviceMixer::runs_in(std::size_t shards) {
+  if (shards == 0) return runs_;
+  if (std::exchange(shards_, shards) != shards) {
+    memory_->settle();
+    in_shards_ = make_tables(shards);
+  }
+  return in_shards_;
+}
+
+void DeviceMixer::add_tables(std::vector<Runs>& to, std::size_t shard,
+                             std::vector<codec::Piece> all) const {
   std::map<std::pair<DType, DType>, std::vector<const codec::Piece*>> by_type;
   for (const codec::Piece& piece : all)
     by_type[{piece.segment.dtype, slot_type(piece)}].push_back(&piece);
@@ -75,7 +89,7 @@ void DeviceMixer::make_tables(std::size_t shard, std::vector<codec::Piece> all) 
     std::stable_partition(pieces.begin(), pieces.end(), [](const codec::Piece* piece) {
       return piece->segment.role == Role::parameter;
     });
-    runs_.push_back(make_table(shard, types.first, types.second, pieces));
+    to.push_back(make_table(shard, types.first, types.second, pieces));
   }
 }
 
@@ -169,12 +183,6 @@ void DeviceMixer::take_state() {
   memory_->settle();
 }
 
-void DeviceMixer::cut(std::size_t shards) {
-  if (std::exchange(shards_, shards) == shards) return;
-  memory_->settle();  // no launch uses the tables that go
-  make_tables();
-}
-
 void DeviceMixer::run(const Pass& pass) {
   if (pass.next != nullptr) ++messages_;
   const bool starts = pass.kind == Pass::Kind::start;
@@ -188,10 +196,10 @@ void DeviceMixer::run(const Pass& pass) {
       "DeviceMixer: a sweep that gathers or measures; messages on devices do not change while they "
       "are read, and are not measured");
   if (starts) is_trusted_ = false;
-  if (pass.neighborhood != nullptr) cut(pass.neighborhood->shards.size());
   const bool restores =
       guard_ && (pass.kind == Pass::Kind::publish || pass.kind == Pass::Kind::combine);
-  for (const Runs& runs : runs_) {
+  const std::size_t shards = pass.neighborhood == nullptr ? 0 : pass.neighborhood->shards.size();
+  for (const Runs& runs : runs_in(shards)) {
     ElementWork work = work_for(pass, runs);
     if (restores) restore(work);
     if (work.table.count > 0) accelerator_->run(work);

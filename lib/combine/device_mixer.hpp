@@ -51,13 +51,13 @@ class DeviceMixer final : public Mixer {
     Memory table;
   };
 
-  void make_tables();
-  void make_tables(std::size_t shard, std::vector<codec::Piece> pieces);
+  std::vector<Runs> make_tables(std::size_t shards) const;
+  void add_tables(std::vector<Runs>& to, std::size_t shard, std::vector<codec::Piece> pieces) const;
+  const std::vector<Runs>& runs_in(std::size_t shards);
   Runs make_table(std::size_t shard, DType type, DType slot,
                   const std::vector<const codec::Piece*>& pieces) const;
   void run(const Pass& pass) override;
   ElementWork work_for(const Pass& pass, const Runs& runs) const;
-  void cut(std::size_t shards);
   void look(Looks* looks) const;
   void restore(ElementWork& work) const;
   void add_pulls(ElementWork& work, const Pass& pass, std::size_t shard) const;
@@ -69,8 +69,9 @@ class DeviceMixer final : public Mixer {
   std::shared_ptr<Accelerator> accelerator_;
   std::shared_ptr<codec::HostMessage> message_;
   std::int64_t messages_ = 0;  ///< where the device codes them
-  std::size_t shards_ = 0;     ///< into which runs are cut; 0: they are not
   std::vector<Runs> runs_;
+  std::vector<Runs> in_shards_;  ///< the same, cut into so many shards
+  std::size_t shards_ = 0;
   Memory looks_;                    ///< those of guard() and those of has_finite_weights()
   mutable std::uint32_t look_ = 0;  ///< the latest one's number
   Memory seen_;                     ///< on the host: the device copies the former there

@@ -55,7 +55,8 @@ void set_given(const Topology& topology, int worker, MixingRow& row) {
   row.self = topology.given_self_weight(worker);
   row.weights = topology.given_weights(worker);
   const InShards* shards = shards_of(topology);
-  for (int shard = 0; shards != nullptr && shard < shards->shards(); ++shard)
+  if (shards == nullptr || !shards->differ()) return;
+  for (int shard = 0; shard < shards->shards(); ++shard)
     row.shards.push_back(shards->shard_weights(shard, worker));
 }
 

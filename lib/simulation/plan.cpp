@@ -13,6 +13,7 @@
 #include "codec/block.hpp"
 #include "codec/sparse.hpp"
 #include "simulation/host_flows.hpp"
+#include "topology/hosts.hpp"
 #include "topology/placement.hpp"
 #include "worker/start/requirements.hpp"
 
@@ -146,7 +147,7 @@ class Planner {
       if (staleness > 0 && !rule_.timing.why_synchronous.empty()) continue;
       if (!fits(made, name, staleness)) continue;
       for (const std::string& codec : options_.codecs) {
-        if (takes(codec)) add(made, schedule, name, staleness, codec);
+        if (takes(codec, made)) add(made, schedule, name, staleness, codec);
       }
     }
   } catch (const Error& error) {
@@ -211,9 +212,10 @@ class Planner {
     return lasting(figures, figures.mean_s + share * (average_s - figures.mean_s));
   }
 
-  bool takes(const std::string& codec) const {
+  bool takes(const std::string& codec, const Schedule& made) const {
     const codec::Kind kind = codec::by_name(codec).kind;
     if (kind == codec::Kind::identity) return true;
+    if (shards_of(made.at(0)) != nullptr) return false;  // shards travel as they are
     return rule_.precision.why_exact.empty() && codec::bits(kind) >= rule_.precision.least_bits;
   }
 

@@ -71,6 +71,8 @@ class HostCycle {
     return left == tail(size_) ? Kind::across : Kind::back;
   }
 
+  bool is_within(std::int64_t round) const { return kind_of(round) == Kind::within; }
+
   int shards() const { return sharded_ && hosts() > 1 ? size_ : 1; }
   /// Representatives change from cycle to cycle, and within a cycle.
   bool represents(std::int64_t round, int place, int shard) const {
@@ -134,6 +136,7 @@ class CycleGraph : public Graph,
   bool is_symmetric() const override { return true; }
   const Lists& workers_of_host() const override { return cycle_->members(); }
   int shards() const override { return cycle_->shards(); }
+  bool differ() const override { return shards() > 1 && !cycle_->is_within(round_); }
   std::vector<double> in_weights(int worker) const override { return shard_weights(0, worker); }
 
  protected:

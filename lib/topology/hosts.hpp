@@ -36,6 +36,8 @@ class InShards {
   virtual ~InShards() = default;
   /// 1: all of the model has the same weights.
   virtual int shards() const = 0;
+  /// False: all shards have the weights of shard 0 in this round.
+  virtual bool differ() const = 0;
   /// Along in_neighbors(worker).
   virtual std::vector<double> shard_weights(int shard, int worker) const = 0;
   /// The only shard that the worker's edges carry, in either direction; none: they carry all.

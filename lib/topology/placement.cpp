@@ -128,6 +128,10 @@ class PlacedGraph : public Graph, public HostEdges, public InShards {
     const InShards* inner = shards_of(inner_);
     return inner == nullptr ? 1 : inner->shards();
   }
+  bool differ() const override {
+    const InShards* inner = shards_of(inner_);
+    return inner != nullptr && inner->differ();
+  }
   std::vector<double> shard_weights(int shard, int rank) const override {
     return by_rank(rank, shards_of(inner_)->shard_weights(shard, worker(rank)));
   }

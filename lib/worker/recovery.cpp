@@ -25,17 +25,32 @@ Recovery::Recovery(const Context& context, const Peers& peers, RoundPlan& plan,
                    const ModelReader& reader)
     : worker_(context), peers_(peers), plan_(plan), reader_(reader) {}
 
-/// The weights become the average of the neighbors that have made at least so many rounds. False
-/// when none could be read.
+/// The weights become the average of the round's neighbors that have made at least so many rounds,
+/// or else of other rounds' neighbors. False when none could be read.
 bool Recovery::adopt_neighbors(std::int64_t least_progress) {
-  std::vector<int> sources;
   const std::shared_ptr<const RoundPlan::Round> round = plan_.at(worker_.progress.combinations);
-  for (const int neighbor : round->edges.sources) {
-    const PeerState peer = peers_.peer(neighbor);
-    const bool counts = peer.sequence > 0 && peer.status != WorkerStatus::left;
-    if (counts && peer.progress >= least_progress) sources.push_back(neighbor);
+  for (const auto& workers : {round->edges.sources, neighbors()}) {
+    std::vector<int> sources;
+    for (const int neighbor : workers) {
+      const PeerState peer = peers_.peer(neighbor);
+      const bool counts = peer.sequence > 0 && peer.status != WorkerStatus::left;
+      if (counts && peer.progress >= least_progress) sources.push_back(neighbor);
+    }
+    if (adopt(sources)) return true;
   }
-  return adopt(sources);
+  return false;
+}
+
+/// Tries for a while. A neighbor that was left behind, too, has no weights until it has adopted
+/// some.
+bool Recovery::search(const std::function<bool()>& adopts) const {
+  const Deadline patience(std::min(longest_search, worker_.options().deadline));
+  while (!adopts()) {
+    if (patience.expired()) return false;
+    check_wait();
+    std::this_thread::sleep_for(search_again);
+  }
+  return true;
 }
 
 /// The weights become the average of theirs. False when none could be read.
@@ -55,7 +70,7 @@ bool Recovery::adopt(const std::vector<int>& sources) {
 void Recovery::rejoin(Publisher& publisher, std::int64_t furthest, const ComeTo& come_to) {
   Progress& progress = worker_.progress;
   const auto behind = std::max<std::int64_t>(1, furthest - progress.combinations);
-  require(adopt_neighbors(progress.combinations), ErrorKind::deadline,
+  require(search([&] { return adopt_neighbors(progress.combinations); }), ErrorKind::deadline,
           "Worker: worker {} was left behind in round {} and finds no neighbor whose weights it "
           "could adopt; resume from a checkpoint",
           worker_.rank(), progress.combinations);
@@ -106,16 +121,15 @@ std::vector<int> Recovery::living_among(const std::vector<int>& workers, int sea
 std::vector<int> Recovery::adopt_for(int seat) {
   std::vector<int> all(static_cast<std::size_t>(plan_.schedule().workers()));
   std::iota(all.begin(), all.end(), 0);
-  const Deadline patience(std::min(longest_search, worker_.options().deadline));
-  do {
+  std::vector<int> sources;
+  const bool found = search([&] {
     for (const auto& workers : {neighbors(), all}) {
-      std::vector<int> sources = living_among(workers, seat);
-      if (!sources.empty() && adopt(sources)) return sources;
+      sources = living_among(workers, seat);
+      if (!sources.empty() && adopt(sources)) return true;
     }
-    check_wait();
-    std::this_thread::sleep_for(search_again);
-  } while (!patience.expired());
-  return {};
+    return false;
+  });
+  return found ? sources : std::vector<int>{};
 }
 
 void Recovery::adopt_round(const membership::SeatOffer& offer) {

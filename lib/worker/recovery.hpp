@@ -50,6 +50,7 @@ class Recovery {
   bool is_left_to_device();
   bool adopt_neighbors(std::int64_t least_progress);
   bool adopt(const std::vector<int>& sources);
+  bool search(const std::function<bool()>& adopts) const;
   std::vector<int> adopt_for(int seat);
   void adopt_round(const membership::SeatOffer& offer);
   void count_from_here();

@@ -358,6 +358,17 @@ void add(std::vector<NeighborShare>& shares, int worker, double kept) {
 
 }  // namespace
 
+namespace {
+
+/// Of that neighbor in any shard.
+double largest_weight(const MixingRow& row, std::size_t k) {
+  double largest = row.weights[k];
+  for (const std::vector<double>& shard : row.shards) largest = std::max(largest, shard[k]);
+  return largest;
+}
+
+}  // namespace
+
 void Round::count_reads(const std::vector<Arrival>& arrivals, const MixingRow& row) {
   WorkerStats& stats = worker_.progress.stats;
   const std::vector<combine::KeptShare> limited = combiner_->kept();
@@ -365,7 +376,7 @@ void Round::count_reads(const std::vector<Arrival>& arrivals, const MixingRow& r
     const Arrival& arrival = arrivals[k];
     if (!is_present(arrival)) {
       ++stats.skipped;
-      stats.mean_drift_weight += row.weights[k];
+      stats.mean_drift_weight += largest_weight(row, k);
       if (arrival.state == Arrival::State::suspect && worker_.options().on_suspect) {
         worker_.options().on_suspect(arrival.worker);
       }

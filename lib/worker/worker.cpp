@@ -12,6 +12,7 @@
 #include "core/message.hpp"
 #include "exchange/group_impl.hpp"
 #include "exchange/open_coordinator.hpp"
+#include "topology/hosts.hpp"
 #include "worker/impl.hpp"
 #include "worker/site_exchange.hpp"
 #include "worker/start/requirements.hpp"
@@ -24,10 +25,10 @@ namespace {
 
 constexpr auto resuming = "Worker: resuming";
 
+bool is_on_one_host(const Group& group) { return HostSizes(group.hosts()).hosts == 1; }
+
 std::size_t block_elements(const Group& group) {
-  const std::vector<int> hosts = group.hosts();
-  const bool is_one = std::ranges::all_of(hosts, [&](int host) { return host == hosts.front(); });
-  return is_one ? ModelReader::on_host : ModelReader::between_hosts;
+  return is_on_one_host(group) ? ModelReader::on_host : ModelReader::between_hosts;
 }
 
 /// Throws Error(argument) in a spare that was not needed.
@@ -376,6 +377,12 @@ void Worker::Impl::set_schedule(const TopologyRule& rule) {
           "Worker: set_schedule with algorithm {} at staleness {}, whose messages are running sums "
           "over edges that stay; make a new Worker",
           setting.traits.name, setting.options.staleness);
+  const bool is_whole = shards_of(plan->schedule().at(0)) == nullptr;
+  require(
+      is_whole || worker::is_on_one_host(setting.group), ErrorKind::argument,
+      "Worker: set_schedule on {}, whose messages to other hosts are shards and may be on their "
+      "way; make a new Worker",
+      plan->schedule().name());
   const worker::TopologyConfig wanted{rule, wiring.weights, wiring.lazy};
   const worker::ResolvedTopology wired = wanted.of(setting.group.size(), setting.options);
   wired.check_row(context.rank());

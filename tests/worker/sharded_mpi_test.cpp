@@ -128,6 +128,22 @@ TEST_CASE("devices exchange shards staged, in place on a host and by MPI between
   }
 }
 
+TEST_CASE("the schedule does not change while shards are on their way to other hosts") {
+  const Group group(world());
+  Model model(group, topology_on_hosts("sharded_one_peer", group.hosts()), 1000,
+              RemotePathChoice::two_sided);
+  const auto change = [&] {
+    model.worker.set_schedule(topology_on_hosts("hierarchical_one_peer", group.hosts()));
+  };
+  if (several_hosts(group)) {
+    CHECK_THROWS_WITH(change(), Catch::Contains("messages to other hosts are shards"));
+  } else {
+    CHECK_NOTHROW(change());
+  }
+  model.idle(3);
+  model.worker.await_finish();
+}
+
 TEST_CASE("hosts send as many bytes as with one representative, and each worker its share") {
   const Group group(world());
   if (!several_hosts(group)) return;

@@ -226,6 +226,33 @@ TEST_CASE("a device uploads the shard alone of what comes from another host") {
     CHECK(whole[w] + table - shards[w] == size * sizeof(double) / 2);
 }
 
+TEST_CASE("on a device, only rounds whose shards differ have a launch for each") {
+  constexpr int per_host = 2;
+  std::vector<int> launches;
+  local::run(4, [&](const Group& group) {
+    std::vector<double> x(8192);
+    WorkerOptions options = quick();
+    const auto accelerator =
+        std::make_shared<HostAccelerator>(Sharing{.on_host = true, .on_all = true});
+    options.accelerator = accelerator;
+    TensorView view = view_of("x", std::span(x));
+    view.device = accelerator->device();
+    Worker worker(group, schedule::sharded_one_peer(per_host), {view}, options);
+    worker.step([] {}, {.learning_rate = 0.1});  // the first round also begins
+    for (int t = 1; t <= 6; ++t) {
+      const int before = accelerator->simulated().counts().launches;
+      worker.step([] {}, {.learning_rate = 0.1});
+      if (group.rank() == 0)
+        launches.push_back(accelerator->simulated().counts().launches - before);
+    }
+    worker.await_finish();
+  });
+  // Rounds B, C, A, B, C, A.
+  CHECK(launches[0] == launches[2] + per_host - 1);
+  CHECK(launches[1] == launches[2] + per_host - 1);
+  CHECK(launches[5] == launches[2]);
+}
+
 TEST_CASE("what does not go in shards is refused, with what to do") {
   CHECK_THAT(refusal([](WorkerOptions& options) { options.codec = codec::by_name("bf16"); }),
              Contains("codec bf16 on sharded_one_peer") && Contains("choose the codec identity"));

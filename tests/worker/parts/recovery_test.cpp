@@ -59,7 +59,9 @@ TEST_CASE("a worker that was left behind goes on from its neighbors' average and
 }
 
 TEST_CASE("neighbors that are further back, or not finite, are not adopted") {
-  Patient patient;
+  WorkerOptions options;
+  options.deadline = Seconds(0.1);
+  Patient patient(options);
   patient.progress.combinations = 4;
   patient.peers->states[0].progress = 3;
   patient.peers->states[2].progress = 8;

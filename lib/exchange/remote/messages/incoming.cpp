@@ -76,6 +76,7 @@ void Incoming::begin_parts() {
     parts_.push_back(messages_.receive(publisher_, publication_tag, slot + offset, size));
   }
   state_ = State::receiving_parts;
+  if (parts_.empty()) await_frame();
 }
 
 bool Incoming::continue_parts() {
