@@ -5,15 +5,15 @@
 
 The task is that of Liu et al. 2024, arXiv 2401.09135, as their public program has it: 32 Gaussians around centers of length 1
 in 512 dimensions, 8 of each of 4 classes, 128,000 samples, a network 512-N-4 (N = 65000), batches of 32, AdamW that begins
-anew in each turn, 4 workers of .58, .75, 1.51 and 3.33 s a step, 20 steps a turn, 8,000 steps of all workers together. The
-loss is that of 10,000 of these samples (`loss`), and of 10,000 others (`test`). Data and initial weights are theirs with
-seed 42.
+anew in each turn, 4 workers of .58, .75, 1.51 and 3.33 s a step, 20 steps a turn, 8,000 steps of all workers together. With
+seed 42, data and initial weights are theirs. `loss` is theirs: of 10,000 of the samples that are learned. `test` is that of
+as many others.
 
 Rules with a server are written here: `nesterov` makes a step of Nesterov's momentum for each turn of a worker, `delayed` is
 theirs, in which the momentum moves once in as many turns as there are workers. For the other rules, the workers are threads
 of fast_decentralized with staleness inf, of which one runs at a time: that with the earliest end of its turn.
-A RULE is a name, a colon and settings, as gasloc:acceleration=0.3,paced=1. With paced=1, slow workers make fewer steps a
-turn, in proportion to their speed. Runs that are in DIR are not repeated.
+A RULE is a name, a colon and settings, as gasloc:topology=fair,rate=2. With paced=1, slow workers make fewer steps a turn,
+in proportion to their speed. The topology `fair` has weights by speed, see fair(). Runs that are in DIR are not repeated.
 """
 import argparse
 import functools
@@ -35,8 +35,8 @@ STEP_S = (.58, .75, 1.51, 3.33)
 WORKERS, TURN, STEPS, BATCH = len(STEP_S), 20, 8000, 32
 CLASSES, CENTERS, DIMENSIONS, SAMPLES, WATCHED = 4, 32, 512, 128000, 10000
 GRACE_S = .5  # turns that end so soon after another one begin anew together with it
-RULES = ["nesterov", "delayed", "delayed:paced=1", "gasloc", "gasloc:paced=1", "noloco", "noloco:paced=1"]
-DEFAULTS = {"nesterov": {"rate": .07, "momentum": .9}, "delayed": {"rate": .7, "momentum": .9}, "gasloc": {}, "noloco": {}}
+RULES = ["nesterov", "delayed:paced=1", "gasloc:topology=fair,rate=2"]
+DEFAULTS = {"nesterov": {"rate": .07, "momentum": .9}, "delayed": {"rate": .3, "momentum": .9}, "gasloc": {}, "noloco": {}}
 
 
 class Samples:
@@ -89,7 +89,8 @@ class Task:
         self.start = self.network().state_dict()
 
     def network(self):
-        return torch.nn.Sequential(torch.nn.Linear(DIMENSIONS, self.hidden), torch.nn.ReLU(), torch.nn.Linear(self.hidden, CLASSES))
+        first, last = torch.nn.Linear(DIMENSIONS, self.hidden), torch.nn.Linear(self.hidden, CLASSES)
+        return torch.nn.Sequential(first, torch.nn.ReLU(), last)
 
     def begin(self, steps):
         """The samples of a turn that begins now: of the shard that was taken least often."""
@@ -146,7 +147,7 @@ def turn_steps(paced):
 
 
 class Server:
-    """Turns of workers arrive one by one. `paced` is also in the settings of the other rules."""
+    """The turns of workers arrive one by one."""
 
     def __init__(self, model, rule, rate, momentum):
         self.model, self.is_delayed, self.rate, self.momentum, self.arrived = model, rule == "delayed", rate, momentum, 0
@@ -212,8 +213,11 @@ class Turns:
         with self.changed:
             self.times[worker] = time
             self.changed.notify_all()
-            self.changed.wait_for(lambda: len(self.times) == self.workers and (time, worker) == min((t, w) for w, t in self.times.items()))
+            self.changed.wait_for(lambda: len(self.times) == self.workers and self.first() == worker)
             del self.times[worker]
+
+    def first(self):
+        return min(self.times, key=lambda worker: (self.times[worker], worker))
 
     def end(self):
         with self.changed:

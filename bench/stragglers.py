@@ -37,8 +37,9 @@ def images(folder, part):
 
 
 def network():
-    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
-                         nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
+    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+                         nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
 
 
 def rate(share):
@@ -119,8 +120,9 @@ def combined(data, seed, batches, topology, times=None, time=None, rounds=None):
 def accuracy(weights, data):
     model = network()
     model.load_state_dict(weights)
+    parts = zip(*(values.split(1000) for values in data))
     with torch.no_grad():
-        return 100 * sum((model(x).argmax(1) == y).sum().item() for x, y in zip(*(part.split(1000) for part in data))) / len(data[0])
+        return 100 * sum((model(x).argmax(1) == y).sum().item() for x, y in parts) / len(data[0])
 
 
 def trained(way, data, seed, slow, epochs):
