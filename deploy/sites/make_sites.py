@@ -90,6 +90,12 @@ def main():
     for word in (run, *(site for site, _, _ in sites)):
         if not re.fullmatch(r"[A-Za-z0-9_-]+", word):
             sys.exit(f'make_sites.py: "{word}": letters, digits, - and _ are required')
+    names = [site for site, _, _ in sites]
+    for name in names:
+        if len(name) > 40:
+            sys.exit(f'make_sites.py: "{name}": at most 40 characters are allowed; it has {len(name)}')
+        if names.count(name) > 1:
+            sys.exit(f'make_sites.py: "{name}" is given {names.count(name)} times; each site needs a name of its own')
     folder.mkdir(parents=True, exist_ok=True)
     users = "".join(user(folder, run, site, kind) for site, _, kind in sites)
     (folder / "sites.conf").write_text(f"""# Of make_sites.py. Each user is in an account: without accounts, nats-server 2.9.10 may let anybody in.

@@ -29,6 +29,11 @@ def deployed(name, routes, folder="deployed", **ports):
 
 def test_deployed_servers():
     """Three servers of deploy/sites: who may log in, and say and hear what."""
+    long = "a" * 41
+    for names, text in ((("alpha", "alpha"), "alpha\" is given 2 times"), ((long,), "at most 40 characters are allowed; it has 41")):
+        done = subprocess.run([SITES / "make_sites.py", "refused", "run7", *names], capture_output=True, text=True)
+        check(done.returncode == 1 and done.stderr.count("\n") == 1 and text in done.stderr, f"make_sites.py refuses: {text}")
+    check(not pathlib.Path("refused").exists(), "what is refused writes nothing")
     subprocess.run([SITES / "make_sites.py", "deployed", "run7", "alpha", "beta"], check=True)
     before = pathlib.Path("deployed/alpha.nkey").read_text()
     subprocess.run([SITES / "make_sites.py", "deployed", "run7", "alpha", "beta", "cluster:password", "me:onlooker"], check=True)
