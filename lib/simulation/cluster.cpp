@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fast/simulation/plan.hpp>
 #include <variant>
+#include <vector>
 
 #include "core/contains.hpp"
 #include "core/registry.hpp"
@@ -16,15 +16,16 @@ namespace {
 constexpr std::string_view cluster_reader = "cluster";
 constexpr double most_workers = 1e6;
 
-// A key of the file: its member, and the numbers that are allowed.
-struct ClusterKey {
+// A key of a table: its member, and the numbers that are allowed.
+template <class T>
+struct Key {
   std::string_view name;
-  std::variant<int Cluster::*, double Cluster::*> member;
+  std::variant<int T::*, double T::*> member;
   double low, high;
   bool required = false;
 };
 
-const std::array<ClusterKey, 12> cluster_keys = {{
+const std::vector<Key<Cluster>> cluster_keys = {{
     {"hosts", &Cluster::hosts, 1, most_workers, true},
     {"workers_per_host", &Cluster::workers_per_host, 1, most_workers},
     {"link_bandwidth", &Cluster::link_bandwidth, 1, 1e15, true},
@@ -39,25 +40,37 @@ const std::array<ClusterKey, 12> cluster_keys = {{
     {"allreduce_overlap", &Cluster::allreduce_overlap, 0, 1},
 }};
 
-class ClusterFile {
- public:
-  ClusterFile(const toml::table& table, std::string path) : table_(table), path_(std::move(path)) {}
+const std::vector<Key<PlannedSites>> sites_keys = {{
+    {"step_s", &PlannedSites::step_s, 1e-9, 1e6, true},
+    {"payload_bytes", &PlannedSites::payload_bytes, 4, 1e14, true},
+}};
 
-  Cluster read() const {
-    check_names();
-    Cluster cluster;
-    for (const ClusterKey& key : cluster_keys) take(key, cluster);
-    const double workers = 1.0 * cluster.hosts * cluster.workers_per_host;
-    require(workers <= most_workers, ErrorKind::argument,
-            "cluster: {}: {} hosts with {} workers each; at most {} workers are planned", path_,
-            cluster.hosts, cluster.workers_per_host, most_workers);
-    return cluster;
+const std::vector<Key<PlannedSite>> site_keys = {{
+    {"workers", &PlannedSite::workers, 1, most_workers},
+    {"bandwidth", &PlannedSite::bandwidth, 1, 1e15, true},
+    {"latency_s", &PlannedSite::latency_s, 0, 1e3, true},
+}};
+
+// Numbers of a table.
+template <class T>
+class Numbers {
+ public:
+  Numbers(const toml::table& table, std::string path, const std::vector<Key<T>>& keys)
+      : table_(table), path_(std::move(path)), keys_(keys) {}
+
+  // `more`: a key of something else.
+  T read(std::string_view more = {}) const {
+    check_names(more);
+    T result;
+    for (const Key<T>& key : keys_) take(key, result);
+    return result;
   }
 
  private:
-  void check_names() const {
+  void check_names(std::string_view more) const {
     std::vector<std::string_view> names;
-    for (const ClusterKey& key : cluster_keys) names.push_back(key.name);
+    for (const Key<T>& key : keys_) names.push_back(key.name);
+    if (!more.empty()) names.push_back(more);
     for (const auto& [name, node] : table_) {
       const bool known = contains(names, name.str());
       require(known, ErrorKind::argument, "cluster: {}:{}: there is no key \"{}\"{}", path_,
@@ -65,12 +78,12 @@ class ClusterFile {
     }
   }
 
-  void take(const ClusterKey& key, Cluster& cluster) const {
+  void take(const Key<T>& key, T& result) const {
     const toml::node* node = table_.get(key.name);
     require(node != nullptr || !key.required, ErrorKind::argument,
-            "cluster: {}: the key \"{}\" is missing", path_, key.name);
+            "cluster: {}: the key \"{}\" is missing", place(), key.name);
     if (node == nullptr) return;
-    const bool whole = std::holds_alternative<int Cluster::*>(key.member);
+    const bool whole = std::holds_alternative<int T::*>(key.member);
     const std::optional<double> value = node->value<double>();
     const bool fits = value && (node->is_number()) && (!whole || *value == std::floor(*value)) &&
                       *value >= key.low && *value <= key.high;
@@ -78,20 +91,50 @@ class ClusterFile {
             node->source().begin.line, key.name, whole ? "whole number" : "number", key.low,
             key.high);
     if (whole) {
-      cluster.*std::get<int Cluster::*>(key.member) = static_cast<int>(*value);
+      result.*std::get<int T::*>(key.member) = static_cast<int>(*value);
     } else {
-      cluster.*std::get<double Cluster::*>(key.member) = *value;
+      result.*std::get<double T::*>(key.member) = *value;
     }
+  }
+
+  // Of a table within the file.
+  std::string place() const {
+    const auto line = table_.source().begin.line;
+    return line > 1 ? fmt::format("{}:{}", path_, line) : path_;
   }
 
   const toml::table& table_;
   std::string path_;
+  const std::vector<Key<T>>& keys_;
 };
 
 }  // namespace
 
 Cluster parse_cluster(const std::string& text, const std::string& path) {
-  return ClusterFile(toml_table(text, {path, ErrorKind::argument, cluster_reader}), path).read();
+  const toml::table table = toml_table(text, {path, ErrorKind::argument, cluster_reader});
+  const Cluster cluster = Numbers(table, path, cluster_keys).read();
+  const double workers = 1.0 * cluster.hosts * cluster.workers_per_host;
+  require(workers <= most_workers, ErrorKind::argument,
+          "cluster: {}: {} hosts with {} workers each; at most {} workers are planned", path,
+          cluster.hosts, cluster.workers_per_host, most_workers);
+  return cluster;
+}
+
+PlannedSites parse_sites(const std::string& text, const std::string& path) {
+  const toml::table table = toml_table(text, {path, ErrorKind::argument, cluster_reader});
+  PlannedSites result = Numbers(table, path, sites_keys).read("site");
+  const toml::array* sites = table["site"].as_array();
+  require(sites != nullptr && sites->size() >= 2 && sites->is_homogeneous<toml::table>(),
+          ErrorKind::argument,
+          "cluster: {}: two tables [[site]] or more are required, one for each site", path);
+  for (const toml::node& site : *sites)
+    result.sites.push_back(Numbers(*site.as_table(), path, site_keys).read());
+  return result;
+}
+
+PlannedSites load_sites(const std::string& path) {
+  return parse_sites(text_of_file(path, cluster_reader, "give a TOML file that describes sites"),
+                     path);
 }
 
 Cluster load_cluster(const std::string& path) {
@@ -101,7 +144,7 @@ Cluster load_cluster(const std::string& path) {
 
 std::string cluster_text(const Cluster& cluster) {
   std::string text;
-  for (const ClusterKey& key : cluster_keys) {
+  for (const Key<Cluster>& key : cluster_keys) {
     std::visit([&](auto member) { text += fmt::format("{} = {}\n", key.name, cluster.*member); },
                key.member);
   }

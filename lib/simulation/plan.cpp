@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fast/codec/codec.hpp>
@@ -12,6 +14,7 @@
 
 #include "codec/block.hpp"
 #include "codec/sparse.hpp"
+#include "core/contains.hpp"
 #include "simulation/host_flows.hpp"
 #include "topology/hosts.hpp"
 #include "topology/placement.hpp"
@@ -302,6 +305,42 @@ TransferTime allreduce_links(const Cluster& cluster, Pattern pattern) {
 
 Plan plan(const Cluster& cluster, const PlanOptions& options) {
   return Planner(cluster, options).make();
+}
+
+std::vector<SitePlan> plan_sites(const PlannedSites& sites, const std::string& topology,
+                                 const std::vector<std::string>& codecs, double speed) {
+  const Schedule schedule = topology_from(topology).make(static_cast<int>(sites.sites.size()));
+  const auto site = [&](int place) { return sites.sites[static_cast<std::size_t>(place)]; };
+  const auto steps = [&](double count) {  // without the last digit of a computed number
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(count * (1 - 1e-12))));
+  };
+  std::vector<SitePlan> plans;
+  for (const std::string& codec : codecs) {
+    constexpr std::string_view known[] = {"identity", "bf16", "fp16", "int8", "int4", "int2"};
+    require(contains(known, codec), ErrorKind::argument, "plan: codec {}; sites take {}", codec,
+            fmt::join(known, ", "));
+    const codec::Kind kind = codec::by_name(codec).kind;
+    SitePlan plan{codec, coded_payload({.payload_bytes = sites.payload_bytes}, kind, {})};
+    for (std::int64_t t = 0; t < schedule.period_or(looked_at_of_endless); ++t) {
+      const Topology round = schedule.at(t);
+      for (int i = 0; i < round.workers(); ++i) {
+        for (const int j : round.in_neighbors(i)) {
+          const double transfer_s =
+              plan.message_bytes * std::max(round.in_degree(i) / site(i).bandwidth,
+                                            round.out_degree(j) / site(j).bandwidth);
+          plan.exchange_s =
+              std::max(plan.exchange_s, 3 * (site(i).latency_s + site(j).latency_s) + transfer_s);
+        }
+      }
+    }
+    const double exchange = plan.exchange_s / sites.step_s;
+    plan.every_waiting = steps(exchange * speed / (1 - speed));
+    plan.every_delayed = std::max<std::int64_t>(2, steps((exchange + 1) * speed));
+    constexpr int least_bits = 8;  // of a codec without differences
+    if (codec::bits(kind) >= least_bits) plan.every_never = steps(exchange);
+    plans.push_back(plan);
+  }
+  return plans;
 }
 
 }  // namespace fast::simulation

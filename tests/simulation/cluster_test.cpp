@@ -44,3 +44,36 @@ TEST_CASE("mistakes in a cluster file give one error with file, line and key") {
   CHECK_THROWS_WITH(parsed("hosts ="), Contains("c.toml:1"));
   CHECK_THROWS_WITH(load_cluster("/no/such.toml"), Contains("/no/such.toml cannot be read"));
 }
+
+namespace {
+
+const std::string of_two =
+    "step_s = 0.04\npayload_bytes = 2e6\n"
+    "[[site]]\nbandwidth = 1e6\nlatency_s = 0.1\n"
+    "[[site]]\nworkers = 4\nbandwidth = 2e6\nlatency_s = 0\n";
+
+}  // namespace
+
+TEST_CASE("a file of sites is read") {
+  const PlannedSites sites = parse_sites(of_two, "s.toml");
+  CHECK(sites.step_s == 0.04);
+  REQUIRE(sites.sites.size() == 2);
+  CHECK(sites.sites[0].workers == 1);
+  CHECK(sites.sites[1].workers == 4);
+  CHECK(sites.sites[1].bandwidth == 2e6);
+}
+
+TEST_CASE("mistakes in a file of sites give one error with file, line and key") {
+  CHECK_THROWS_WITH(parse_sites("step_s = 1\npayload_bytes = 4\n", "s.toml"),
+                    Contains("s.toml: two tables [[site]] or more are required"));
+  CHECK_THROWS_WITH(parse_sites(of_two.substr(0, of_two.rfind("[[")), "s.toml"),
+                    Contains("two tables [[site]]"));
+  CHECK_THROWS_WITH(parse_sites("site = 3\nstep_s = 1\npayload_bytes = 4\n", "s.toml"),
+                    Contains("two tables [[site]]"));
+  CHECK_THROWS_WITH(parse_sites(of_two + "band = 1\n", "s.toml"),
+                    Contains("s.toml:10: there is no key \"band\"; did you mean"));
+  CHECK_THROWS_WITH(parse_sites(of_two + "[[site]]\nlatency_s = 1\n", "s.toml"),
+                    Contains("s.toml:10: the key \"bandwidth\" is missing"));
+  CHECK_THROWS_WITH(parse_sites(of_two + "[[site]]\nbandwidth = 0\nlatency_s = 1\n", "s.toml"),
+                    Contains("s.toml:11: key \"bandwidth\" is a number from 1"));
+}

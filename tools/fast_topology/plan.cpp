@@ -1,6 +1,7 @@
 #include "fast_topology/plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <fast/algorithm/rules.hpp>
 #include <fast/core/error.hpp>
@@ -10,12 +11,14 @@
 #include <fast/simulation/plan.hpp>
 #include <fast/topology/load.hpp>
 #include <fast/topology_tools/picture.hpp>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/contains.hpp"
 #include "core/message.hpp"
 #include "core/whole_file.hpp"
 #include "measure/measured_cluster.hpp"
@@ -27,6 +30,7 @@ using namespace fast;
 using fast::simulation::Candidate;
 using fast::simulation::Cluster;
 using fast::simulation::Plan;
+using fast::simulation::SitePlan;
 using nlohmann::ordered_json;
 
 namespace fast_topology {
@@ -164,6 +168,60 @@ void check_names(const std::vector<std::string>& topologies) {
   for (const std::string& name : topologies) static_cast<void>(topology_from(name));
 }
 
+constexpr double planned_speed = 0.95;
+
+std::string every_text(std::optional<std::int64_t> every) {
+  return every ? std::to_string(*every) : "-";
+}
+
+/// What to give the sites: of those that never wait the plan with the shortest way to an exchange.
+std::string verdict(const std::vector<SitePlan>& plans, const simulation::PlannedSites& sites) {
+  const auto shortest = std::ranges::min_element(plans, {}, [](const SitePlan& plan) {
+    return plan.every_never.value_or(std::numeric_limits<std::int64_t>::max());
+  });
+  std::vector<int> workers;
+  for (const auto& site : sites.sites) workers.push_back(site.workers);
+  const std::string samples = fmt::format(
+      "give each site its number of workers, {}, by --site-samples", fmt::join(workers, ", "));
+  if (!shortest->every_never) return samples;
+  return fmt::format(
+      "shortest without waiting: --site-every {} --site-codec {} --site-staleness inf; {}",
+      *shortest->every_never, shortest->codec, samples);
+}
+
+void print_sites(const simulation::PlannedSites& sites, const std::string& topology,
+                 const std::vector<std::string>& codecs, bool json) {
+  const std::vector<SitePlan> plans =
+      simulation::plan_sites(sites, topology, codecs, planned_speed);
+  if (json) {
+    ordered_json rows = ordered_json::array();
+    for (const SitePlan& p : plans) {
+      rows.push_back(
+          {{"codec", p.codec},
+           {"message_bytes", p.message_bytes},
+           {"exchange_s", p.exchange_s},
+           {"every_waiting", p.every_waiting},
+           {"every_delayed", p.every_delayed},
+           {"every_never_waiting", p.every_never ? ordered_json(*p.every_never) : ordered_json()}});
+    }
+    fmt::print("{}\n",
+               ordered_json(
+                   {{"verdict", verdict(plans, sites)}, {"speed", planned_speed}, {"plans", rows}})
+                   .dump(2));
+    return;
+  }
+  fmt::print(
+      "{} sites, {}: --site-every at least, for a speed of {} and an age of at most twice as many "
+      "rounds; all figures are computed\n",
+      sites.sites.size(), topology, planned_speed);
+  fmt::print("{:<10}{:>10}{:>12}{:>10}{:>22}{:>16}\n", "codec", "MB", "s/exchange", "waiting",
+             "waiting, delay H - 1", "never waiting");
+  for (const SitePlan& p : plans)
+    fmt::print("{:<10}{:>10.4g}{:>12.4g}{:>10}{:>22}{:>16}\n", p.codec, p.message_bytes / 1e6,
+               p.exchange_s, p.every_waiting, p.every_delayed, every_text(p.every_never));
+  fmt::print("{}\n", verdict(plans, sites));
+}
+
 /// The options of --measure, the cluster on which the ranks run, and what they ask for.
 class MeasureCommand {
  public:
@@ -268,6 +326,11 @@ class Planning {
       : command_(
             program.add_command("plan", "Ranks topologies, staleness and codecs for a cluster.")),
         measure_(command_, cluster_) {
+    command_.begin_group("Sites", "fast-topology plan --sites sites.toml");
+    offer(command_.add_option("--sites", sites_,
+                              "a TOML file that describes sites at several places: how many steps "
+                              "between two exchanges keep their speed"),
+          {"<file>"});
     for (const std::int64_t bound : options_.staleness) staleness_.push_back(staleness_text(bound));
     add_candidates();
     add_output();
@@ -276,10 +339,11 @@ class Planning {
   tools::Command& command() const { return command_; }
 
   void run(const mpi::Communicator* world) const {
+    if (!sites_.empty()) return plan_sites();
     if (world == nullptr) {
       measure_.check_unused();
       require(!cluster_.empty(), ErrorKind::argument,
-              "plan: give --cluster FILE, or --measure under fastrun or mpiexec");
+              "plan: give --cluster FILE, --sites FILE, or --measure under fastrun or mpiexec");
       check_names(options_.topologies);
       return print({simulation::load_cluster(cluster_), {}});
     }
@@ -302,6 +366,24 @@ class Planning {
   }
 
  private:
+  /// Of the other options, only those that it takes may be given.
+  void plan_sites() const {
+    constexpr std::string_view taken[] = {"--sites", "--topologies", "--codecs", "--json"};
+    bool has_codecs = false;
+    for (const CLI::Option* option : command_.get_options()) {
+      if (option->count() == 0) continue;
+      require(contains(taken, option->get_name()), ErrorKind::argument,
+              "plan: --sites and {} exclude each other; leave one out", option->get_name());
+      has_codecs = has_codecs || option->get_name() == "--codecs";
+    }
+    require(options_.topologies.size() <= 1, ErrorKind::argument,
+            "plan: --sites takes one of --topologies; it is that of --site-topology");
+    static const std::vector<std::string> all = {"identity", "bf16", "int8", "int4", "int2"};
+    print_sites(simulation::load_sites(sites_),
+                options_.topologies.empty() ? "ring" : options_.topologies.front(),
+                has_codecs ? options_.codecs : all, json_);
+  }
+
   void add_candidates() {
     command_.begin_group("Candidates",
                          "fast-topology plan --cluster my.toml --topologies ring,torus2d");
@@ -354,7 +436,7 @@ class Planning {
   }
 
   tools::Command& command_;
-  std::string cluster_, svg_;
+  std::string cluster_, sites_, svg_;
   MeasureCommand measure_;
   simulation::PlanOptions options_;  ///< besides the next two
   std::vector<std::string> staleness_, parameters_;

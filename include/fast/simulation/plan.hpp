@@ -110,6 +110,44 @@ double relative_rounds(double effective_neighbors, int workers, double critical_
 /// names.
 Plan plan(const Cluster& cluster, const PlanOptions& options = {});
 
+// Sites that exchange over a message server: docs/how-to/sites.md. Component simulation.
+
+struct PlannedSite {
+  int workers = 1;
+  double bandwidth = 0;  ///< bytes per second to and from the server, in each direction
+  double latency_s = 0;  ///< one way, to the server
+};
+
+struct PlannedSites {
+  double step_s = 0;         ///< of a step of each site
+  double payload_bytes = 0;  ///< the model in f32
+  std::vector<PlannedSite> sites;
+};
+
+/// Reads a TOML file, with a table [[site]] for each. Throws as load_cluster().
+PlannedSites load_sites(const std::string& path);
+PlannedSites parse_sites(const std::string& text, const std::string& path);
+
+/// With one codec: how many steps H between two exchanges keep the speed, at least.
+struct SitePlan {
+  std::string codec;
+  double message_bytes = 0;
+  double exchange_s = 0;           ///< E, from a publication until its neighbors have it
+  std::int64_t every_waiting = 0;  ///< at staleness 0 without a delay
+  std::int64_t every_delayed = 0;  ///< at staleness 0 with a delay of H - 1 steps
+  std::optional<std::int64_t>
+      every_never{};  ///< that never wait; none: the codec needs staleness 0
+};
+
+/// Site i reads n_i others, and m_i read it: E is the largest of 3 (l_i + l_j) + b max(n_i / r_i,
+/// m_j / r_j) over the sites j that i reads, with the latencies l, the rates r and the bytes b of a
+/// message. A request and what announces the message take two of the three ways. Sites that wait
+/// make H steps of s seconds in H s + max(0, E - D s), with a delay of D steps. Sites that never
+/// wait read what is at most 2 H rounds old if E <= H s. Throws Error(argument) for unknown codecs
+/// and Error(topology) for a topology that does not fit.
+std::vector<SitePlan> plan_sites(const PlannedSites& sites, const std::string& topology,
+                                 const std::vector<std::string>& codecs, double speed = 0.95);
+
 /// The transfer times that plan() uses for a schedule that is already placed; rank r is on host
 /// r / workers_per_host.
 TransferTime shared_links(const Cluster& cluster, const Schedule& schedule);
