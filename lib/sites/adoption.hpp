@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -33,7 +34,7 @@ class Adoption {
         log_(log) {}
 
   /// Listens for a while, then appears. Throws Error(argument) if a living site has this name, and
-  /// Error(mismatch) if the run's sites have another model or other options.
+  /// Error(mismatch) if most of the run's sites have another model or other options.
   void await_name() {
     constexpr Seconds longest{2};
     node_.wait([] { return false; }, Deadline(std::min(options_.silence, longest)));
@@ -50,7 +51,8 @@ class Adoption {
   /// Error(deadline).
   void await_others() {
     const auto are_there = [&] {
-      const std::vector<Status> others = node_.living();
+      std::vector<Status> others = node_.living();
+      std::erase_if(others, [&](const Status& other) { return other.about != about_; });
       return std::ranges::any_of(others, &Status::begun) ||
              static_cast<int>(others.size()) + 1 >= options_.expect;
     };
@@ -136,11 +138,18 @@ class Adoption {
   /// Those that take over so many can still count for long.
   static constexpr std::int64_t most_rounds = most_counted / 2;
 
-  void require_same(const std::vector<Status>& others) const {
-    for (const Status& other : others) {
-      require(other.about == about_, ErrorKind::mismatch,
-              "site {}: the run's site {} has another model or other options: {}; this one has: {}",
-              options_.name, printable(other.site), printable(other.about), about_);
+  /// Most sites decide: one alone does not keep this one away from several that are as it is.
+  void require_same(std::vector<Status> others) {
+    const auto equal = std::ranges::stable_partition(
+        others, [&](const Status& other) { return other.about != about_; });
+    const auto different = std::ranges::subrange(others.begin(), equal.begin());
+    for (const Status& other : different) {
+      const std::string what = fmt::format(
+          "site {}: the run's site {} has another model or other options: {}; this one has: {}",
+          options_.name, printable(other.site), printable(other.about), about_);
+      require(different.size() <= equal.size(), ErrorKind::mismatch, "{}", what);
+      if (told_.insert(other.site).second && log_)
+        log_(LogLevel::warning, what + "; it is left out, as most sites are as this one");
     }
   }
 
@@ -185,7 +194,8 @@ class Adoption {
   SiteHistory& history_;
   const OuterStep& outer_;
   const LogSink& log_;
-  std::string asked_;  ///< by ask_beyond(); empty: none
+  std::string asked_;           ///< by ask_beyond(); empty: none
+  std::set<std::string> told_;  ///< of these, that they are different
 };
 
 }  // namespace fast::sites

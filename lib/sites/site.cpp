@@ -347,7 +347,8 @@ void Site::await_expected() {
   const Deadline deadline(options_.patience);
   const auto are_there = [&] {
     const auto others = node_->living();
-    return std::ranges::count_if(others, &Status::begun) + 1 >= options_.expect;
+    const auto counts = [&](const Status& other) { return other.begun && other.about == about_; };
+    return std::ranges::count_if(others, counts) + 1 >= options_.expect;
   };
   while (!are_there() && !deadline.expired()) wait(are_there, Seconds(1));
 }
@@ -533,19 +534,21 @@ void Site::finish() {
   const auto need_nothing = [&] {
     const std::vector<Status> others = node_->living();
     return std::ranges::none_of(others, [&](const Status& other) {
-      return is_exact() && other.begun && !other.leaving && other.next < next_ &&
-             !is_behind(other, next_);
+      return is_exact() && other.begun && !other.leaving && other.about == about_ &&
+             other.next < next_ && !is_behind(other, next_);
     });
   };
   constexpr Seconds longest{10};
+  const Deadline patience(options_.patience);  // others wait for so long
+  const auto is_over = [&] { return patience.expired() || need_nothing(); };
   double sent = 0;
   do {
     sent = node_->bytes_sent();
-    if (node_->wait(need_nothing, Deadline(longest))) return abandon();
-  } while (node_->bytes_sent() > sent);
-  say(LogLevel::warning, fmt::format("ends, though other sites may need its last publication, of "
-                                     "which they have read nothing for {:g} s",
-                                     longest.count()));
+    if (node_->wait(is_over, Deadline(longest)) && !patience.expired()) return abandon();
+  } while (node_->bytes_sent() > sent && !patience.expired());
+  say(LogLevel::warning,
+      fmt::format("ends after {:.1f} s, though other sites may need its last publication",
+                  patience.elapsed_s()));
   abandon();
 }
 

@@ -91,6 +91,11 @@ class Impostor {
     return hold(Content::message, number, {bytes.begin(), bytes.end()});
   }
   void say(std::string text) { bus_.send("run.new.m", std::move(text)); }
+  void read(const sites::Status& from, const sites::Publication& what) {
+    bus_.send("run.get." + from.site,
+              sites::encode(sites::ChunkRequest{"m", from.incarnation, what.content, what.number, 0,
+                                                what.chunks()}));
+  }
   const std::map<std::string, sites::Status>& others() const { return others_; }
   bool have_begun(std::ptrdiff_t count) const {
     return std::ranges::count_if(others_, [](const auto& one) { return one.second.begun; }) >=
@@ -163,6 +168,91 @@ TEST_CASE("diloco without the site that is left out is one job of the others") {
     phi -= outer_rate * (change + momentum * m);
   }
   for (const double end : ends) CHECK(end == Approx(phi).epsilon(1e-12));
+}
+
+/// Reads what a site holds, again and again, and says that it needs it.
+class EndlessReader final : public Impostor {
+ public:
+  static constexpr int most = 150;  ///< reads of one that ends
+  std::atomic<int> reads = 0;
+  using Impostor::Impostor;
+
+ private:
+  void answer(const sites::Status& heard) override {
+    if (!heard.begun || reads >= most) return;
+    sites::Status now = status(std::max<std::int64_t>(0, heard.next - 1));
+    now.begun = true;
+    say(sites::encode(now));
+    for (const sites::Publication& what : heard.newest) read(heard, what);
+    reads += heard.leaving ? 1 : 0;
+  }
+};
+
+TEST_CASE("a reader that never ends holds a site that ends for no longer than its patience") {
+  const auto hub = std::make_shared<MemoryHub>();
+  EndlessReader reader(hub);
+  reader.begin();
+  sites::SiteOptions options = options_of(0, 1);
+  options.patience = Seconds(0.5);
+  std::vector<double> x{1};
+  const auto site = site_on(hub, options);
+  Worker worker = site_worker({view_of("x", std::span(x))}, site);
+  const Deadline longest(Seconds(60));
+  while (sites::stats_of(*site).bytes_sent == 0 && !longest.expired()) worker.step([] {});
+  worker.finish();
+  reader.end();
+  CHECK(sites::stats_of(*site).bytes_sent > 0);
+  CHECK(reader.reads > 0);
+  CHECK(reader.reads < EndlessReader::most);
+}
+
+/// Trains another model, as it says.
+class Stranger final : public Impostor {
+  using Impostor::Impostor;
+  void answer(const sites::Status& heard) override {
+    if (!have_begun(2)) return;
+    sites::Status now = status(heard.next);
+    now.about = "another model";
+    now.begun = true;
+    say(sites::encode(now));
+  }
+};
+
+TEST_CASE("one site with another model does not keep a newcomer from several that have its own") {
+  const auto hub = std::make_shared<MemoryHub>();
+  Stranger stranger(hub);
+  stranger.begin();
+  std::atomic<int> begun = 0, said = 0;
+  std::atomic<bool> joined = false;
+  run_sites(3, [&](int me) {
+    while (me == 2 && begun < 2) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    sites::SiteOptions options = options_of(me, 2);
+    std::vector<double> x{1.0 + me};
+    WorkerOptions inside = none_inside();
+    inside.log = [&](LogLevel level, std::string_view text) {
+      const bool tells =
+          level == LogLevel::warning && text.find("site m has another model") != text.npos;
+      said += me == 2 && tells ? 1 : 0;
+    };
+    const auto site = site_on(hub, options);
+    Worker worker = site_worker({view_of("x", std::span(x))}, site, std::move(inside));
+    for (int t = 0; t < 2 * steps_between; ++t) worker.step([] {});
+    ++begun;
+    if (me == 2) {
+      for (int t = 0; t < 5 * steps_between; ++t) worker.step([] {});
+      expect(sites::stats_of(*site).reads > 0, "it reads the others");
+      joined = true;
+    }
+    const Deadline longest(Seconds(60));
+    while (!joined && !longest.expired()) {
+      worker.step([] {});
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    expect(joined, "the third one has joined");
+    worker.finish();
+  });
+  stranger.end();
+  CHECK(said == 1);
 }
 
 /// Says nonsense, drawn from a seed. Its messages are 2 to 3 or no number. It says that it has
