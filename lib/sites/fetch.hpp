@@ -73,6 +73,7 @@ class Fetch {
     while (cursor_ < chunks_.size() && chunks_[cursor_] != State::missing) ++cursor_;
     if (cursor_ == chunks_.size() || asked_ >= most) return std::nullopt;
     if (asked_ == 0) last_ = now;
+    if (!began_) began_ = now;
     Run run{cursor_, 0};
     while (cursor_ < chunks_.size() && chunks_[cursor_] == State::missing && asked_ < most &&
            run.count < most_asked) {
@@ -94,10 +95,13 @@ class Fetch {
     --missing_;
     last_ = now;
     patience_ = first_patience;
+    if (began_ && !delay_) delay_ = now - *began_;
     return true;
   }
 
   std::size_t under_way() const { return asked_; }
+  /// From the first request to the first chunk that came. None: none has come.
+  std::optional<Seconds> delay() const { return delay_; }
   bool is_whole() const { return missing_ == 0; }
 
   /// Of a whole one: the bytes are those that were announced.
@@ -126,6 +130,8 @@ class Fetch {
   std::size_t missing_, asked_ = 0, cursor_ = 0;
   Clock::time_point last_;  ///< a chunk came, or was asked for when none was under way
   Seconds patience_ = first_patience;
+  std::optional<Clock::time_point> began_;
+  std::optional<Seconds> delay_;
 };
 
 }  // namespace fast::sites

@@ -6,7 +6,6 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -96,15 +95,20 @@ class JobSite final : public SiteExchange {
     ranks_.reset();
   }
 
-  std::vector<std::pair<std::string_view, double>> new_scalars() override {
+  std::vector<std::pair<std::string, double>> new_scalars() override {
     const std::int64_t exchanges = site_->exchanges();
-    if (std::exchange(told_exchanges_, exchanges) == exchanges) return {};
+    const bool is_news = std::exchange(told_exchanges_, exchanges) != exchanges;
+    const auto now = Clock::now();
+    if (exchanges == 0 || (!is_news && now - told_at_ < tell_again)) return {};
+    told_at_ = now;
     return scalars_of(stats());
   }
 
   SiteStats stats() const { return site_->stats(); }
 
  private:
+  static constexpr Seconds tell_again{1};
+
   bool is_alone() const { return ranks_ == nullptr; }
 
   void begin_handovers() {
@@ -146,6 +150,7 @@ class JobSite final : public SiteExchange {
   std::unique_ptr<SiteRanks> ranks_;  ///< null: this rank is alone
   std::int64_t ahead_ = 0;            ///< of the site, after the latest exchange
   std::int64_t told_exchanges_ = 0;   ///< by new_scalars()
+  Clock::time_point told_at_{};       ///< by it
 };
 
 }  // namespace fast::sites

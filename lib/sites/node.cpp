@@ -351,6 +351,14 @@ std::optional<double> Node::silent_s(const std::string& site) const {
   return table_.silent_s(site, Clock::now());
 }
 
+void Node::look_at(OtherSite& site) const {
+  const std::lock_guard lock(mutex_);
+  site.seen_s = table_.silent_s(site.name, Clock::now()).value_or(0);
+  if (const Status* status = table_.latest(site.name)) site.round = status->round;
+  const auto mailbox = mailboxes_.find(site.name);
+  if (mailbox != mailboxes_.end()) site.delay_s = mailbox->second.delay_s;
+}
+
 // What this site reads.
 
 void Node::follow(std::set<std::string> sites, std::int64_t least) {
@@ -473,6 +481,7 @@ void Node::hear_chunk(std::string_view on, std::string_view text) {
     if (!mailbox.fetch || !mailbox.fetch->is_of(*chunk)) return;
     if (!chunk->gone && mailbox.fetch->take(*chunk, now)) {
       bytes_received_ += static_cast<double>(chunk->bytes.size());
+      mailbox.delay_s = mailbox.fetch->delay().value_or(Seconds(mailbox.delay_s)).count();
       if (chunk->content == Content::state) mailbox.given = now;
       window_.arrived(chunk->bytes.size(), now);
       if (mailbox.fetch->is_whole()) whole = std::move(mailbox.fetch);

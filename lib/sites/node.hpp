@@ -82,6 +82,8 @@ class Node {
   std::optional<Status> living(const std::string& site) const;
   /// Seconds since the site said something; none: never.
   std::optional<double> silent_s(const std::string& site) const;
+  /// Sets what is heard of that site: seen_s, delay_s and round.
+  void look_at(OtherSite& site) const;
   /// Reads messages of these sites as they publish them, with numbers of at least `least`.
   void follow(std::set<std::string> sites, std::int64_t least);
   /// The message with that number; with `newest`, the newest one of at least `number`. Null: it has
@@ -116,6 +118,7 @@ class Node {
     bool wants_state = false;
     Clock::time_point asked{};  ///< for a state
     Clock::time_point given{};  ///< a part of it, or it was first asked for
+    double delay_s = 0;         ///< of the latest fetch that has brought something
     /// What is not to be read again: it is gone, damaged or being looked at.
     std::vector<std::pair<std::uint64_t, Publication>> refused;
   };

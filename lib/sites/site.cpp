@@ -568,7 +568,7 @@ SiteStats Site::stats() const {
   result.reads = history_.reads();
   result.median_age = history_.median_age();
   result.others = history_.others();
-  for (OtherSite& other : result.others) other.seen_s = node_->silent_s(other.name).value_or(0);
+  for (OtherSite& other : result.others) node_->look_at(other);
   return result;
 }
 

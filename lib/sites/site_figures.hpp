@@ -4,14 +4,13 @@
 #include <fast/sites/site.hpp>
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace fast::sites {
 
-/// Names and values of scalars. The names live as long as the program.
-std::vector<std::pair<std::string_view, double>> scalars_of(const SiteStats& stats);
+/// Names and values of scalars: "site/reads", and of each other site "site/NAME/round" and so on.
+std::vector<std::pair<std::string, double>> scalars_of(const SiteStats& stats);
 
 /// Rows of a table: a name and a text.
 std::vector<std::pair<std::string, std::string>> rows_of(const SiteStats& stats);

@@ -104,7 +104,7 @@ class SiteHistory {
     return 0;
   }
 
-  /// All that were met, by their names, without OtherSite::seen_s.
+  /// All that were met, by their names, without what Node::look_at() sets.
   std::vector<OtherSite> others() const {
     std::vector<OtherSite> result;
     for (const auto& [name, entry] : entries_)

@@ -69,6 +69,12 @@ class SiteTable {
     return found == known_.end() ? 0 : found->second;
   }
 
+  /// What the site said last, whether it is there or not. Null: nothing.
+  const Status* latest(const std::string& site) const {
+    const auto found = entries_.find(site);
+    return found == entries_.end() ? nullptr : &found->second.status;
+  }
+
   /// Seconds since the site said something; none: never.
   std::optional<double> silent_s(const std::string& site, Clock::time_point now) const {
     const auto found = entries_.find(site);

@@ -45,9 +45,9 @@ class SiteExchange {
   virtual void finish() = 0;
   /// The worker has ended, in whichever way: the other sites hear no more of this one.
   virtual void abandon() noexcept = 0;
-  /// What this site has done so far, as observers get it: names and values of scalars. Empty if it
-  /// has made no exchange since the last call.
-  virtual std::vector<std::pair<std::string_view, double>> new_scalars() { return {}; }
+  /// What this site has done and heard so far, as observers get it: names and values of scalars.
+  /// Empty if it has made no exchange since the last call, and that was a moment ago.
+  virtual std::vector<std::pair<std::string, double>> new_scalars() { return {}; }
 };
 
 }  // namespace fast

@@ -466,7 +466,7 @@ class Worker(Calls):
     @property
     def site_stats(self) -> dict[str, Any] | None:
         """What a site has done so far: exchanges, reads, left_out, waited_s, bytes_sent, bytes_received, mean_drift_weight,
-        median_age (in rounds), and ``others``: for each site that it has met, seen_s, reads, exchange and age. None: this worker is no site."""
+        median_age (in rounds), and ``others``: for each site that it has met, seen_s, delay_s, round, reads, exchange and age. None: this worker is no site."""
         return self._open().site_stats
 
     def departed(self, ask: Iterable[int] = ()) -> _core.Departures:

@@ -144,6 +144,8 @@ class PythonWorker {
     for (const sites::OtherSite& other : stats.others) {
       nb::dict one;
       one["seen_s"] = other.seen_s;
+      one["delay_s"] = other.delay_s;
+      one["round"] = other.round;
       one["reads"] = other.reads;
       one["exchange"] = other.exchange;
       one["age"] = other.age;

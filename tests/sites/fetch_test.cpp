@@ -135,3 +135,18 @@ TEST_CASE("the window is what arrives in half a second") {
   }
   CHECK(window.chunks() == 50);
 }
+
+TEST_CASE("the delay of a publication is that from its first request to its first chunk") {
+  std::mt19937 random(1);
+  const Origin origin(3 * chunk_bytes, random);
+  const auto start = Clock::now();
+  Fetch fetch(1, origin.what, start);
+  fetch.next(1, start + milliseconds(100));
+  fetch.next(1, start + milliseconds(1500));  // once more, as nothing has come
+  CHECK_FALSE(fetch.delay());
+  fetch.take(origin.chunk(0), start + milliseconds(1800));
+  fetch.next(2, start + milliseconds(1900));
+  fetch.take(origin.chunk(1), start + milliseconds(1950));
+  REQUIRE(fetch.delay());
+  CHECK(fetch.delay()->count() == Approx(1.7));
+}

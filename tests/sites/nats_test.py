@@ -207,9 +207,13 @@ def lost_gateway(folder, url, loose):
     """A rank of a site is killed, once the one that has the connection. The others go on for it."""
     other = Site(folder, "a", url, *loose, epochs=4000)
     other.await_line("takes part")
-    site = Site(folder, "b", url, *loose, epochs=60, ranks=3, launcher=(BIN / "fastrun", "-n"))
+    site = Site(folder, "b", url, *loose, epochs=200, ranks=3, launcher=(BIN / "fastrun", "--watch", "-n"))
     check(site.await_line("takes part from exchange"), "a site of three ranks takes part")
-    time.sleep(2)
+    watched = re.compile(r"fastrun:   site a: seen \d\.\d s ago, delay \d+ ms, round \d+, age -?\d+\n")
+    deadline = time.monotonic() + PATIENCE_S
+    while not watched.search(site.text()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    check(watched.search(site.text()), "fastrun --watch has a line of the other site")
     os.kill(pid_of_rank(site, 0), signal.SIGKILL)
     check(site.await_line("another rank of this job goes on for the lost one"), "its next rank goes on when the first is killed")
     check(other.await_line("site b is not there"), "the other site notices")

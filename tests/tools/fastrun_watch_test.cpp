@@ -97,6 +97,31 @@ TEST_CASE("without a terminal there is a line for all, and one for each that doe
   CHECK_THAT(lines[1], ContainsSubstring("rank 2: stopped, in round 5"));
 }
 
+TEST_CASE("other sites stand below the ranks, on half of the lines at most") {
+  std::vector<WatchedRank> ranks = {training(7), training(7)};
+  take_status(ranks[0], "site oslo seen_s 90 delay_s 0.5 round 3 age 4", now);
+  take_status(ranks[1], "site oslo seen_s 0.25 delay_s 0.0512 round 1450 age 20",
+              now + std::chrono::seconds(1));  // rank 1 has taken the place of rank 0
+  take_status(ranks[1], "site turin seen_s 12.5 round 1400 odd 7", now + std::chrono::seconds(1));
+  CHECK(ranks[1].step == 7);
+  const auto lines = lines_in(watch_table(ranks, {120, 24}, now));
+  REQUIRE(lines.size() == 7);
+  CHECK(lines[4] == "site                seen     delay     round    age");
+  CHECK(lines[5] == "oslo               0.2 s     51 ms      1450     20");
+  CHECK(lines[6] == "turin             12.5 s      - ms      1400      -");
+  const auto said = lines_in(watch_lines(ranks, now));
+  REQUIRE(said.size() == 3);
+  CHECK(said[1] == "fastrun:   site oslo: seen 0.2 s ago, delay 51 ms, round 1450, age 20");
+  for (int k = 0; k < 30; ++k)
+    take_status(ranks[1], "site s" + std::to_string(k) + " seen_s 0.1",
+                now + std::chrono::hours(1));
+  for (const std::size_t height : {5U, 8U, 10U, 24U, 80U})
+    CHECK(lines_in(watch_table(ranks, {80, height}, now)).size() <= height - 1);
+  const std::string small = watch_table(ranks, {80, 10}, now);
+  CHECK_THAT(small, ContainsSubstring("site, 2 of 32") && ContainsSubstring("turin") &&
+                        ContainsSubstring("oslo") && !ContainsSubstring("s17"));
+}
+
 TEST_CASE("what a program tells comes in any pieces") {
   using fast::mpi::LauncherNote;
   const std::string bytes = "bsstep 1\ntsstep 2 wait 0.5 bit\ni";

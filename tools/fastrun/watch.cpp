@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <numeric>
 #include <sstream>
 #include <utility>
@@ -128,6 +129,41 @@ std::vector<std::size_t> by_need(const std::vector<WatchedRank>& ranks, Clock::t
   return order;
 }
 
+using Sites = std::vector<std::pair<std::string, WatchedSite>>;
+
+/// As the rank has it that has spoken last: it has taken the place of a lost one.
+Sites sites_of(const std::vector<WatchedRank>& ranks) {
+  const WatchedRank* latest = nullptr;
+  for (const WatchedRank& rank : ranks)
+    if (!rank.sites.empty() && (latest == nullptr || rank.heard > latest->heard)) latest = &rank;
+  return latest == nullptr ? Sites() : Sites(latest->sites.begin(), latest->sites.end());
+}
+
+std::string seen_text(const WatchedSite& site) { return number(site.seen_s, 1) + " s"; }
+std::string delay_text(const WatchedSite& site) { return number(1e3 * site.delay_s, 0) + " ms"; }
+
+/// A heading and a line for each, on `most` lines. Of more, those that have been silent for
+/// longest.
+std::vector<std::string> table_of_sites(Sites sites, std::size_t most) {
+  if (sites.empty() || most < 2) return {};
+  const std::size_t all = sites.size();
+  if (all + 1 > most) {
+    std::ranges::stable_sort(sites, std::greater(), [](const auto& s) { return s.second.seen_s; });
+    sites.resize(most - 1);
+    std::ranges::sort(sites, {}, &Sites::value_type::first);
+  }
+  std::size_t width = 14;
+  for (const auto& [name, site] : sites) width = std::max(width, name.size());
+  const std::string title =
+      sites.size() < all ? fmt::format("site, {} of {}", sites.size(), all) : "site";
+  std::vector<std::string> lines = {
+      fmt::format("{:<{}} {:>9} {:>9} {:>9} {:>6}", title, width, "seen", "delay", "round", "age")};
+  for (const auto& [name, site] : sites)
+    lines.push_back(fmt::format("{:<{}} {:>9} {:>9} {:>9} {:>6}", name, width, seen_text(site),
+                                delay_text(site), number(site.round, 0), number(site.age, 0)));
+  return lines;
+}
+
 std::string cut(std::string line, std::size_t width) {
   line = fast::printable(line);
   if (line.size() >= width) line.resize(width - 1);
@@ -148,8 +184,17 @@ std::string WatchedRank::state_at(Clock::time_point now) const {
 void take_status(WatchedRank& rank, std::string_view status, Clock::time_point now) {
   std::istringstream words{std::string(status)};
   std::string name, value;
+  WatchedSite* site = nullptr;
   while (words >> name >> value) {
     const double number = std::strtod(value.c_str(), nullptr);
+    if (name == "site") site = &rank.sites[value];
+    if (site != nullptr) {
+      if (name == "seen_s") site->seen_s = number;
+      if (name == "delay_s") site->delay_s = number;
+      if (name == "round") site->round = number;
+      if (name == "age") site->age = number;
+      continue;
+    }
     if (name == "step") rank.step = static_cast<long>(number);
     if (name == "epoch") rank.epoch = static_cast<long>(number);
     if (name == "samples_per_second") rank.samples_per_second = number;
@@ -162,7 +207,9 @@ void take_status(WatchedRank& rank, std::string_view status, Clock::time_point n
 
 std::string watch_table(const std::vector<WatchedRank>& ranks, ScreenSize size,
                         Clock::time_point now) {
-  const std::size_t room = std::max<std::size_t>(size.height, 5) - 3;  // below the two headings
+  std::size_t room = std::max<std::size_t>(size.height, 5) - 3;  // below the two headings
+  const std::vector<std::string> of_sites = table_of_sites(sites_of(ranks), room / 2);
+  room -= of_sites.size();
   const bool all_fit = ranks.size() <= room;
   std::vector<std::size_t> order = by_need(ranks, now);
   Sum shown, others;
@@ -190,6 +237,7 @@ std::string watch_table(const std::vector<WatchedRank>& ranks, ScreenSize size,
                             others.samples_per_second, others.wait_text()),
                 size.width);
   }
+  for (const std::string& line : of_sites) text += cut(line, size.width);
   return text;
 }
 
@@ -206,6 +254,10 @@ std::string watch_lines(const std::vector<WatchedRank>& ranks, Clock::time_point
     if (ranks[r].step >= 0) text += fmt::format(", in round {}", ranks[r].step);
     text += "\n";
   }
+  for (const auto& [name, site] : sites_of(ranks))
+    text += fmt::format("fastrun:   site {}: seen {} ago, delay {}, round {}, age {}\n",
+                        fast::printable(name), seen_text(site), delay_text(site),
+                        number(site.round, 0), number(site.age, 0));
   return text;
 }
 

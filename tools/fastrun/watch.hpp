@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,10 +36,15 @@ class RankReports {
 /// Whether a process, or one that it has started, was stopped by a signal.
 bool is_stopped(pid_t process);
 
+inline constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+/// What a rank has said of another site.
+struct WatchedSite {
+  double seen_s = unknown, delay_s = unknown, round = unknown, age = unknown;
+};
+
 /// The latest that is known of a rank.
 struct WatchedRank {
-  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-
   std::string host;
   std::string state = "starting";  ///< how it was started or has ended
   std::string words;               ///< the last line of its standard error
@@ -46,14 +52,16 @@ struct WatchedRank {
   bool trains = false;             ///< it has said how far it is, and has not ended
   long step = -1, epoch = -1;
   double samples_per_second = unknown, wait = unknown, age = unknown;
-  fast::Clock::time_point heard{};  ///< when it said how far it is
+  fast::Clock::time_point heard{};           ///< when it said how far it is
+  std::map<std::string, WatchedSite> sites;  ///< of the rank that has the connection to them
 
   /// "training", "stopped", "silent for 12 s", or how it was started or has ended.
   std::string state_at(fast::Clock::time_point now) const;
 };
 
-/// Takes in "step 120 epoch 2 samples_per_second 5012.5 wait 0.25 age 0.5". Unknown words and their
-/// values are skipped.
+/// Takes in "step 120 epoch 2 samples_per_second 5012.5 wait 0.25 age 0.5", or of another site
+/// "site oslo seen_s 0.2 delay_s 0.05 round 1450 age 20". Unknown words and their values are
+/// skipped.
 void take_status(WatchedRank& rank, std::string_view status, fast::Clock::time_point now);
 
 struct ScreenSize {
@@ -62,11 +70,11 @@ struct ScreenSize {
 
 /// At most height - 1 lines of at most width - 1 characters, each with its newline. When there are
 /// more ranks, those that do not train and those that are behind are shown, and the others are
-/// added up.
+/// added up. Other sites stand below, on at most half of the lines; of many, the silent ones.
 std::string watch_table(const std::vector<WatchedRank>& ranks, ScreenSize size,
                         fast::Clock::time_point now);
 
-/// All ranks in one line, and a line for each that does not train.
+/// All ranks in one line, and a line for each that does not train, and for each other site.
 std::string watch_lines(const std::vector<WatchedRank>& ranks, fast::Clock::time_point now);
 
 /// Draws on standard error.

@@ -4,6 +4,7 @@
 #include <fast/core/error.hpp>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "mpi/launcher.hpp"
@@ -212,8 +213,21 @@ void RunMetrics::add_interval() {
   if (notifies_launcher_) {
     mpi::notify_launcher_status(
         fmt::format("step {} epoch {} {}", now_.step, now_.epoch, figures.status()));
+    notify_sites();
   }
   interval_ = {.samples = now_.samples};
+}
+
+/// Of what the rank that has the connection knows of other sites: figures "NAME/WHAT".
+void RunMetrics::notify_sites() const {
+  std::map<std::string, std::string> lines;
+  for (const auto& [name, value] : site_) {
+    const std::size_t slash = name.find('/');
+    if (slash == std::string::npos) continue;
+    lines[name.substr(0, slash)] += fmt::format(" {} {:.3f}", name.substr(slash + 1), value);
+  }
+  for (const auto& [site, figures] : lines)
+    mpi::notify_launcher_status(fmt::format("site {}{}", site, figures));
 }
 
 void RunMetrics::append_site(std::vector<Metric>& line) const {

@@ -150,6 +150,7 @@ class RunMetrics final : public Observer {
   SpanFigures figures_of(RoundTally::Window window, const Span& span);
   void add_interval();
   void append_site(std::vector<Metric>& line) const;
+  void notify_sites() const;
 
   void begin(Clock::time_point at);
   void begin_intervals();
