@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <future>
 #include <limits>
 #include <set>
 
@@ -188,6 +189,128 @@ TEST_CASE("a rank that goes on for a lost one gives no weights before its first 
     site.finish();
   });
   ear.end();
+}
+
+namespace {
+
+/// When the rank is lost that has the connection: around the third exchange, which begins after 8
+/// rounds and ends after 9.
+enum class Lost { never, before_begin, in_begin, between, in_end, after_end };
+
+/// Site "a" as its ranks have it: what a meeting leaves counts when it has ended.
+class Ranks {
+ public:
+  Ranks(const std::shared_ptr<MemoryHub>& hub, const sites::SiteOptions& options)
+      : hub_(hub), options_(options), layout_({view_of("x", std::span(mean_))}) {
+    site_ = make();
+    site_->begin(layout_, {});
+    leave();
+  }
+  double mean() const { return mean_[0]; }
+  void step() { mean_[0] += 1; }
+  void meet(std::int64_t rounds) {
+    site_->end_step(rounds);
+    if (site_->acts_after(rounds)) leave();
+  }
+  /// The meeting has not ended when the rank is lost: the others have not heard of its result.
+  void act_in_vain(std::int64_t rounds) {
+    const double before = mean_[0];
+    site_->end_step(rounds);
+    mean_[0] = before;
+  }
+  void lose(std::int64_t rounds) {
+    site_->abandon();
+    site_ = make();
+    site_->succeed(layout_, {}, left_, rounds, 0);
+  }
+  void finish() { site_->finish(); }
+
+ private:
+  std::unique_ptr<sites::Site> make() {
+    return std::make_unique<sites::Site>(options_, [this](const LogSink&) {
+      return std::make_unique<MemoryBus>(hub_, options_.name);
+    });
+  }
+  void leave() {
+    const auto handover = site_->handover();
+    left_.assign(handover->data(), handover->data() + handover->size_bytes());
+  }
+
+  std::shared_ptr<MemoryHub> hub_;
+  sites::SiteOptions options_;
+  std::vector<double> mean_{0};
+  ParameterLayout layout_;
+  std::unique_ptr<sites::Site> site_;
+  std::vector<std::byte> left_;
+};
+
+/// The weights of two sites after five exchanges. The other site does not exchange while the rank
+/// is being replaced, so that nothing is left out.
+std::pair<double, double> ends_with(Lost lost, const algorithm::Rule& rule) {
+  constexpr std::int64_t last = 15;
+  const std::int64_t lost_in = lost <= Lost::in_begin ? 8 : lost <= Lost::in_end ? 9 : 10;
+  const std::int64_t held_in = lost == Lost::after_end ? 11 : lost_in;  // the other site
+  const auto hub = std::make_shared<MemoryHub>();
+  std::atomic<std::int64_t> made = 0;
+  std::atomic<bool> goes_on = lost == Lost::never;
+  std::pair<double, double> ends;
+  const auto await = [](const std::function<bool()>& is_over) {
+    const Deadline longest(Seconds(60));
+    while (!is_over() && !longest.expired())
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    expect(is_over(), "the other thread has come");
+  };
+  run_sites(2, [&](int place) {
+    sites::SiteOptions options = options_at(place, 2);
+    options.rule = rule;
+    options.topology = stencil::complete();
+    if (place == 1) {
+      std::vector<double> x{0};
+      Worker worker = site_worker({view_of("x", std::span(x))}, site_on(hub, options));
+      for (std::int64_t rounds = 1; rounds <= last; ++rounds) {
+        if (rounds == held_in) await([&] { return goes_on.load(); });
+        worker.step([&] { x[0] -= rounds % steps_between == 1 ? 2 : 0; });
+        made = rounds;
+      }
+      ends.second = x[0];
+      return worker.finish();
+    }
+    Ranks ranks(hub, options);
+    for (std::int64_t rounds = 1; rounds <= last; ++rounds) {
+      if (rounds % steps_between == 1) ranks.step();
+      if (rounds == lost_in && lost != Lost::never) {
+        await([&] { return made >= held_in - 1; });
+        if (lost == Lost::in_begin || lost == Lost::in_end) ranks.act_in_vain(rounds);
+        ranks.lose(rounds);
+        goes_on = true;
+      }
+      ranks.meet(rounds);
+    }
+    ends.first = ranks.mean();
+    ranks.finish();
+  });
+  return ends;
+}
+
+}  // namespace
+
+TEST_CASE("a gateway that is lost in any state of an exchange changes nothing of the weights") {
+  const auto rule = GENERATE(
+      algorithm::gasloc({.period = steps_between, .rate = 0.8, .acceleration = 0.3, .delay = 1}),
+      algorithm::diloco({.period = steps_between, .rate = 0.7, .momentum = 0.5, .delay = 1}));
+  INFO(rule.traits().name);
+  std::vector<std::future<std::pair<double, double>>> runs;
+  for (const Lost lost : {Lost::never, Lost::before_begin, Lost::in_begin, Lost::between,
+                          Lost::in_end, Lost::after_end})
+    runs.push_back(std::async(std::launch::async, ends_with, lost, rule));
+  const auto expected = runs[0].get();
+  CHECK(expected.first != Approx(0));
+  for (std::size_t state = 1; state < runs.size(); ++state) {
+    INFO("state " << state);
+    const auto found = runs[state].get();
+    CHECK(found.first == Approx(expected.first).epsilon(1e-12));
+    CHECK(found.second == Approx(expected.second).epsilon(1e-12));
+  }
 }
 
 TEST_CASE("what fails at a site's gateway ends all its ranks with that error") {
