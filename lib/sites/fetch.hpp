@@ -15,7 +15,9 @@
 
 namespace fast::sites {
 
-/// How many chunks may be under way: as many as arrive in half a second, and two at least.
+/// How many chunks may be under way: as many as arrive in half a second, and two at least. A fast
+/// link shows its rate in one window already: that doubles it at most, as chunks that were held up
+/// arrive together.
 class FetchWindow {
  public:
   /// Chunks are asked for, and none was under way: what comes from now on shows the link's rate.
@@ -27,17 +29,18 @@ class FetchWindow {
   void arrived(std::size_t bytes, Clock::time_point now) {
     bytes_ += bytes;
     const Seconds took = now - since_;
-    if (took < span) return;
-    const double rate = static_cast<double>(bytes_) / took.count();
+    if (took < span && bytes_ < chunks_ * chunk_bytes) return;
+    const double rate = static_cast<double>(bytes_) / std::max(took, shortest).count();
     const double fit = rate * in_flight.count() / static_cast<double>(chunk_bytes);
-    chunks_ = static_cast<std::size_t>(std::clamp(fit, 2.0, 128.0));
+    const double most = std::min(128.0, 2 * static_cast<double>(chunks_));
+    chunks_ = static_cast<std::size_t>(std::clamp(fit, 2.0, most));
     begin(now);
   }
 
   std::size_t chunks() const { return chunks_; }
 
  private:
-  static constexpr Seconds in_flight{0.5}, span{0.25};
+  static constexpr Seconds in_flight{0.5}, span{0.25}, shortest{1e-6};
   std::size_t chunks_ = 8;
   std::size_t bytes_ = 0;
   Clock::time_point since_{};

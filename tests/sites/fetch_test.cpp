@@ -128,12 +128,19 @@ TEST_CASE("the window is what arrives in half a second") {
     now += milliseconds(10);
     window.arrived(chunk_bytes, now);
   }
-  CHECK(window.chunks() == 2);
-  for (int i = 0; i < 20; ++i) {
+  CHECK(window.chunks() == 16);  // after 2 + 4 + 8 chunks
+  for (int i = 0; i < 35; ++i) {
     now += milliseconds(10);
     window.arrived(chunk_bytes, now);
   }
   CHECK(window.chunks() == 50);
+  for (int i = 0; i < 50; ++i) window.arrived(chunk_bytes, now);  // what was held up comes at once
+  CHECK(window.chunks() <= 128);
+  for (int i = 0; i < 40; ++i) {  // 20 chunks a second
+    now += milliseconds(50);
+    window.arrived(chunk_bytes, now);
+  }
+  CHECK(window.chunks() == 10);
 }
 
 TEST_CASE("the delay of a publication is that from its first request to its first chunk") {
