@@ -385,24 +385,24 @@ TEST_CASE("unknown names are refused, and what does not fit is left out") {
 TEST_CASE("sites keep their speed with so many steps between two exchanges") {
   PlannedSites sites{.step_s = 0.05, .payload_bytes = 1e6, .sites = {}};
   for (int k = 0; k < 3; ++k) sites.sites.push_back({.bandwidth = 1e6, .latency_s = 0.02});
-  // Two messages of 1 s, and three ways of 0.04 s.
+  // Two messages of 1 s at the full rate, and three ways of 0.04 s.
   const SitePlan whole = plan_sites(sites, "ring", {"identity"})[0];
-  CHECK(whole.exchange_s == Approx(2.12));
-  CHECK(whole.every_waiting == 806);  // 19 x 42.4, rounded up
-  CHECK(whole.every_delayed == 42);   // 0.95 x 43.4, rounded up
-  CHECK(whole.every_never == 43);
+  CHECK(whole.exchange_s == Approx(4.12));
+  CHECK(whole.every_waiting == 1566);  // 19 x 82.4, rounded up
+  CHECK(whole.every_delayed == 80);    // 0.95 x 83.4, rounded up
+  CHECK(whole.every_never == 83);
   // What the formulas of speed say of these, and of one step less.
   const auto speed = [&](std::int64_t every, std::int64_t delay) {
     const double steps_s = 0.05 * static_cast<double>(every);
-    return steps_s / (steps_s + std::max(0.0, 2.12 - 0.05 * static_cast<double>(delay)));
+    return steps_s / (steps_s + std::max(0.0, 4.12 - 0.05 * static_cast<double>(delay)));
   };
-  CHECK((speed(806, 0) >= 0.95 && speed(805, 0) < 0.95));
-  CHECK((speed(42, 41) >= 0.95 && speed(41, 40) < 0.95));
+  CHECK((speed(1566, 0) >= 0.95 && speed(1565, 0) < 0.95));
+  CHECK((speed(80, 79) >= 0.95 && speed(79, 78) < 0.95));
   // The slowest link counts: site 0 gives and gets two messages at a tenth of the rate.
   sites.sites[0].bandwidth = 1e5;
-  CHECK(plan_sites(sites, "ring", {"identity"})[0].exchange_s == Approx(20.12));
+  CHECK(plan_sites(sites, "ring", {"identity"})[0].exchange_s == Approx(40.12));
   // A matching has one message in each direction.
-  CHECK(plan_sites(sites, "random_matchings", {"identity"})[0].exchange_s == Approx(10.12));
+  CHECK(plan_sites(sites, "random_matchings", {"identity"})[0].exchange_s == Approx(20.12));
   const std::vector<SitePlan> coded = plan_sites(sites, "complete", {"bf16", "int8", "int4"});
   CHECK(coded[0].message_bytes == Approx(5e5).epsilon(0.001));
   CHECK(coded[1].message_bytes == Approx(2.5e5 * (1 + 1.0 / 64)).epsilon(0.001));
