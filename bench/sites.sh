@@ -65,6 +65,8 @@ for path in sys.argv[5:]:
     own = [line for line in lines if "taken" in line]
     if len(own) < 5:
         print(f"{name}: {path} has made {len(own)} exchanges")
+        if alone is None:
+            sys.exit()
         continue
     received = own[-1]["received"] - own[2]["received"]  # without the states of the beginning
     own = own[2:]

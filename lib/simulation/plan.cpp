@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "codec/block.hpp"
 #include "codec/sparse.hpp"
@@ -308,12 +309,50 @@ Plan plan(const Cluster& cluster, const PlanOptions& options) {
   return Planner(cluster, options).make();
 }
 
+namespace {
+
+bool sends_differences(codec::Kind kind) {
+  constexpr int least_bits = 8;  // of a codec without them
+  return codec::bits(kind) < least_bits;
+}
+
+/// In which each site reads its neighbors in so many exchanges, one after another. See
+/// plan_sites().
+double longest_exchange(const PlannedSites& sites, const Schedule& schedule, int exchanges,
+                        double message_bytes) {
+  const auto site = [&](int place) { return sites.sites[static_cast<std::size_t>(place)]; };
+  double longest = 0;
+  for (std::int64_t t = 0; t < schedule.period_or(looked_at_of_endless); ++t) {
+    std::map<int, std::set<int>> neighbors;
+    for (std::int64_t round = t; round < t + exchanges; ++round)
+      for (int i = 0; i < schedule.workers(); ++i)
+        for (const int j : schedule.at(round).in_neighbors(i)) neighbors[i].insert(j);
+    for (const auto& [i, read] : neighbors) {
+      for (const int j : read) {
+        const auto messages = [&](int at) { return static_cast<double>(neighbors[at].size()); };
+        const double transfer_s =
+            message_bytes / filled_by_bursts *
+            std::max(messages(i) / site(i).bandwidth, messages(j) / site(j).bandwidth);
+        longest = std::max(longest, 3 * (site(i).latency_s + site(j).latency_s) + transfer_s);
+      }
+    }
+  }
+  return longest;
+}
+
+}  // namespace
+
 std::vector<SitePlan> plan_sites(const PlannedSites& sites, const std::string& topology,
                                  const std::vector<std::string>& codecs, double speed) {
   const Schedule schedule = topology_from(topology).make(static_cast<int>(sites.sites.size()));
-  const auto site = [&](int place) { return sites.sites[static_cast<std::size_t>(place)]; };
+  require(schedule.at(0).is_symmetric(), ErrorKind::topology,
+          "plan: the edges of {} are directed, and sites read each other; take ring, complete or "
+          "random_matchings",
+          topology);
   const auto steps = [&](double count) {  // without the last digit of a computed number
-    return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(count * (1 - 1e-12))));
+    constexpr double most = 1e15;
+    const double whole = std::ceil(std::min(most, count * (1 - 1e-12)));
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(whole));
   };
   std::vector<SitePlan> plans;
   for (const std::string& codec : codecs) {
@@ -321,24 +360,15 @@ std::vector<SitePlan> plan_sites(const PlannedSites& sites, const std::string& t
     require(contains(known, codec), ErrorKind::argument, "plan: codec {}; sites take {}", codec,
             fmt::join(known, ", "));
     const codec::Kind kind = codec::by_name(codec).kind;
+    if (sends_differences(kind) && !schedule.is_static()) continue;  // neighbors have to stay
     SitePlan plan{codec, coded_payload({.payload_bytes = sites.payload_bytes}, kind, {})};
-    for (std::int64_t t = 0; t < schedule.period_or(looked_at_of_endless); ++t) {
-      const Topology round = schedule.at(t);
-      for (int i = 0; i < round.workers(); ++i) {
-        for (const int j : round.in_neighbors(i)) {
-          const double transfer_s = plan.message_bytes / filled_by_bursts *
-                                    std::max(round.in_degree(i) / site(i).bandwidth,
-                                             round.out_degree(j) / site(j).bandwidth);
-          plan.exchange_s =
-              std::max(plan.exchange_s, 3 * (site(i).latency_s + site(j).latency_s) + transfer_s);
-        }
-      }
-    }
+    plan.exchange_s = longest_exchange(sites, schedule, 1, plan.message_bytes);
     const double exchange = plan.exchange_s / sites.step_s;
     plan.every_waiting = steps(exchange * speed / (1 - speed));
     plan.every_delayed = std::max<std::int64_t>(2, steps((exchange + 1) * speed));
-    constexpr int least_bits = 8;  // of a codec without differences
-    if (codec::bits(kind) >= least_bits) plan.every_never = steps(exchange);
+    // Sites that never wait also read those of the next exchange.
+    const double two = longest_exchange(sites, schedule, 2, plan.message_bytes);
+    if (!sends_differences(kind)) plan.every_never = steps(two / sites.step_s);
     plans.push_back(plan);
   }
   return plans;

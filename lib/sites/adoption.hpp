@@ -59,9 +59,21 @@ class Adoption {
     if (!are_there() && log_)
       log_(LogLevel::info,
            fmt::format("site {}: waits until {} sites are there", options_.name, options_.expect));
-    require(node_.wait(are_there, Deadline(longest_start)), ErrorKind::deadline,
-            "site {}: {} of {} sites are there after {:g} s; start the others, or expect fewer",
-            options_.name, node_.living().size() + 1, options_.expect, longest_start.count());
+    const Deadline deadline(longest_start);
+    while (!node_.wait(are_there, Deadline(look_again))) {
+      require_same(node_.living());  // others may have begun together with this one
+      require(
+          !deadline.expired(), ErrorKind::deadline,
+          "site {}: fewer than {} sites like this one are there after {:g} s; start the others, "
+          "or expect fewer",
+          options_.name, options_.expect, longest_start.count());
+    }
+  }
+
+  /// Sites that began together with this one, with another model, may train beside it.
+  void note_strangers() {
+    for (const Status& other : node_.living())
+      if (other.about != about_) tell_once(other, "; both leave each other out");
   }
 
   /// Waits for the state that this site begins with. Null: it begins with its own weights. Throws
@@ -134,7 +146,7 @@ class Adoption {
   }
 
  private:
-  static constexpr Seconds longest_start{300};
+  static constexpr Seconds longest_start{300}, look_again{3};
   /// Those that take over so many can still count for long.
   static constexpr std::int64_t most_rounds = most_counted / 2;
 
@@ -144,13 +156,18 @@ class Adoption {
         others, [&](const Status& other) { return other.about != about_; });
     const auto different = std::ranges::subrange(others.begin(), equal.begin());
     for (const Status& other : different) {
-      const std::string what = fmt::format(
-          "site {}: the run's site {} has another model or other options: {}; this one has: {}",
-          options_.name, printable(other.site), printable(other.about), about_);
-      require(different.size() <= equal.size(), ErrorKind::mismatch, "{}", what);
-      if (told_.insert(other.site).second && log_)
-        log_(LogLevel::warning, what + "; it is left out, as most sites are as this one");
+      require(different.size() <= equal.size(), ErrorKind::mismatch, "{}", difference_of(other));
+      tell_once(other, "; it is left out, as most sites are as this one");
     }
+  }
+  std::string difference_of(const Status& other) const {
+    return fmt::format(
+        "site {}: the run's site {} has another model or other options: {}; this one has: {}",
+        options_.name, printable(other.site), printable(other.about), about_);
+  }
+  void tell_once(const Status& other, const std::string& consequence) {
+    if (told_.insert(other.site).second && log_)
+      log_(LogLevel::warning, difference_of(other) + consequence);
   }
 
   bool may_give(const Status& site) const {

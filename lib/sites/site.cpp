@@ -266,6 +266,7 @@ void Site::note_newcomers() {
 
 void Site::begin_exchange() {
   const std::int64_t number = (rounds_ + delay()) / options_.every - 1;
+  adoption_->note_strangers();
   if (is_exact() && number == 0) await_expected();
   if (is_exact()) await_readers(number - 2);
   const std::vector<std::string> sites = view(number);

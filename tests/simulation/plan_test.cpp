@@ -401,8 +401,12 @@ TEST_CASE("sites keep their speed with so many steps between two exchanges") {
   // The slowest link counts: site 0 gives and gets two messages at a tenth of the rate.
   sites.sites[0].bandwidth = 1e5;
   CHECK(plan_sites(sites, "ring", {"identity"})[0].exchange_s == Approx(40.12));
-  // A matching has one message in each direction.
-  CHECK(plan_sites(sites, "random_matchings", {"identity"})[0].exchange_s == Approx(20.12));
+  // A matching has one message in each direction, or two of two exchanges.
+  const auto pairs = plan_sites(sites, "random_matchings", {"identity", "int4"});
+  REQUIRE(pairs.size() == 1);  // int4 sends differences
+  CHECK(pairs[0].exchange_s == Approx(20.12));
+  CHECK(pairs[0].every_never == 803);  // 40.12 s
+  CHECK_THROWS_WITH(plan_sites(sites, "directed_ring", {"int8"}), Contains("are directed"));
   const std::vector<SitePlan> coded = plan_sites(sites, "complete", {"bf16", "int8", "int4"});
   CHECK(coded[0].message_bytes == Approx(5e5).epsilon(0.001));
   CHECK(coded[1].message_bytes == Approx(2.5e5 * (1 + 1.0 / 64)).epsilon(0.001));

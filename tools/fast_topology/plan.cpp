@@ -175,7 +175,8 @@ std::string every_text(std::optional<std::int64_t> every) {
 }
 
 /// What to give the sites: of those that never wait the plan with the shortest way to an exchange.
-std::string verdict(const std::vector<SitePlan>& plans, const simulation::PlannedSites& sites) {
+std::string verdict(const std::vector<SitePlan>& plans, const simulation::PlannedSites& sites,
+                    const std::string& topology) {
   const auto shortest = std::ranges::min_element(plans, {}, [](const SitePlan& plan) {
     return plan.every_never.value_or(std::numeric_limits<std::int64_t>::max());
   });
@@ -183,10 +184,11 @@ std::string verdict(const std::vector<SitePlan>& plans, const simulation::Planne
   for (const auto& site : sites.sites) workers.push_back(site.workers);
   const std::string samples = fmt::format(
       "give each site its number of workers, {}, by --site-samples", fmt::join(workers, ", "));
-  if (!shortest->every_never) return samples;
+  if (shortest == plans.end() || !shortest->every_never) return samples;
   return fmt::format(
-      "shortest without waiting: --site-every {} --site-codec {} --site-staleness inf; {}",
-      *shortest->every_never, shortest->codec, samples);
+      "shortest without waiting: --site-every {} --site-codec {} --site-staleness inf{}; {}",
+      *shortest->every_never, shortest->codec,
+      topology == "ring" ? "" : " --site-topology " + topology, samples);
 }
 
 void print_sites(const simulation::PlannedSites& sites, const std::string& topology,
@@ -204,10 +206,10 @@ void print_sites(const simulation::PlannedSites& sites, const std::string& topol
            {"every_delayed", p.every_delayed},
            {"every_never_waiting", p.every_never ? ordered_json(*p.every_never) : ordered_json()}});
     }
-    fmt::print("{}\n",
-               ordered_json(
-                   {{"verdict", verdict(plans, sites)}, {"speed", planned_speed}, {"plans", rows}})
-                   .dump(2));
+    fmt::print("{}\n", ordered_json({{"verdict", verdict(plans, sites, topology)},
+                                     {"speed", planned_speed},
+                                     {"plans", rows}})
+                           .dump(2));
     return;
   }
   fmt::print(
@@ -219,7 +221,7 @@ void print_sites(const simulation::PlannedSites& sites, const std::string& topol
   for (const SitePlan& p : plans)
     fmt::print("{:<10}{:>10.4g}{:>12.4g}{:>10}{:>22}{:>16}\n", p.codec, p.message_bytes / 1e6,
                p.exchange_s, p.every_waiting, p.every_delayed, every_text(p.every_never));
-  fmt::print("{}\n", verdict(plans, sites));
+  fmt::print("{}\n", verdict(plans, sites, topology));
 }
 
 /// The options of --measure, the cluster on which the ranks run, and what they ask for.

@@ -131,12 +131,17 @@ std::vector<std::size_t> by_need(const std::vector<WatchedRank>& ranks, Clock::t
 
 using Sites = std::vector<std::pair<std::string, WatchedSite>>;
 
-/// As the rank has it that has spoken last: it has taken the place of a lost one.
-Sites sites_of(const std::vector<WatchedRank>& ranks) {
+/// As the rank has it that has spoken last: it has taken the place of a lost one. While it is
+/// silent, it hears nothing.
+Sites sites_of(const std::vector<WatchedRank>& ranks, Clock::time_point now) {
   const WatchedRank* latest = nullptr;
   for (const WatchedRank& rank : ranks)
     if (!rank.sites.empty() && (latest == nullptr || rank.heard > latest->heard)) latest = &rank;
-  return latest == nullptr ? Sites() : Sites(latest->sites.begin(), latest->sites.end());
+  if (latest == nullptr) return {};
+  Sites sites(latest->sites.begin(), latest->sites.end());
+  const double silent_s = std::max(0.0, Seconds(now - latest->heard).count());
+  for (auto& [name, site] : sites) site.seen_s += silent_s;
+  return sites;
 }
 
 std::string seen_text(const WatchedSite& site) { return number(site.seen_s, 1) + " s"; }
@@ -208,7 +213,7 @@ void take_status(WatchedRank& rank, std::string_view status, Clock::time_point n
 std::string watch_table(const std::vector<WatchedRank>& ranks, ScreenSize size,
                         Clock::time_point now) {
   std::size_t room = std::max<std::size_t>(size.height, 5) - 3;  // below the two headings
-  const std::vector<std::string> of_sites = table_of_sites(sites_of(ranks), room / 2);
+  const std::vector<std::string> of_sites = table_of_sites(sites_of(ranks, now), room / 2);
   room -= of_sites.size();
   const bool all_fit = ranks.size() <= room;
   std::vector<std::size_t> order = by_need(ranks, now);
@@ -254,7 +259,7 @@ std::string watch_lines(const std::vector<WatchedRank>& ranks, Clock::time_point
     if (ranks[r].step >= 0) text += fmt::format(", in round {}", ranks[r].step);
     text += "\n";
   }
-  for (const auto& [name, site] : sites_of(ranks))
+  for (const auto& [name, site] : sites_of(ranks, now))
     text += fmt::format("fastrun:   site {}: seen {} ago, delay {}, round {}, age {}\n",
                         fast::printable(name), seen_text(site), delay_text(site),
                         number(site.round, 0), number(site.age, 0));

@@ -63,10 +63,10 @@ struct SiteOptions {
 /// What a site knows of another one.
 struct OtherSite {
   std::string name;
-  double seen_s = 0;           ///< seconds since its last sign of life
-  double delay_s = 0;          ///< from the latest request to it to the first answer; 0: none yet
-  std::int64_t round = 0;      ///< that it has made, as it said last
-  std::int64_t reads = 0;      ///< its publications that were combined
+  double seen_s = 0;       ///< seconds since its last sign of life
+  double delay_s = 0;      ///< from asking for its latest publication to the first part; 0: none
+  std::int64_t round = 0;  ///< that it has made, as it said last
+  std::int64_t reads = 0;  ///< its publications that were combined
   std::int64_t exchange = -1;  ///< the latest of them, by the number of its exchange
   std::int64_t age = 0;        ///< of that one: the rounds of this site then less the other's
 };
