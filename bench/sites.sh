@@ -83,34 +83,36 @@ if speeds:
     print(f"{name:32} speed {min(speeds):.3f}  age {statistics.median(ages):.2f}  received {max(ratios):.2f}  left out {left_out}", flush=True)
 FIGURES
 }
-# The median of five: seconds are those of training alone.
+# The median of three, without a delay of the exchange and with one of 9 steps: seconds are those of training alone.
 against_mpi() {
   [[ mpi =~ $only ]] || return 0
-  local i j run
+  local i run delay
   local training=(--data digits --resize 28x28 --model mlp:640 --batch-size 2 --epochs 1 --step-ms 40 --closing-rounds 0 --quiet)
   "$hosts" link all clear
   "$hosts" link all rate=1gbit
   train() { timeout -k 5 100 "$@" --summary-json "$directory/$kind.$run.json" </dev/null >"$directory/$kind.$run.txt" 2>&1 9>&- ||
     tail -3 "$directory/$kind.$run.txt" >&2; }
-  for ((run = 0; run < 5; ++run)); do
+  for ((run = 0; run < 3; ++run)); do
     kind=alone train "$hosts" enter 1 "$bin/fast-train" "${training[@]}" --samples 300
-    kind=mpi train "$hosts" run 3 -r 1 "$bin/fast-train" "${training[@]}" --samples 900 --topology ring --algorithm gasloc \
-      --algorithm-option period=10
-    for i in 1 2 3; do
-      kind=sites$i train "$hosts" enter $i "$bin/fast-train" "${training[@]}" --samples 300 --site place$i \
-        --site-url nats://10.99.0.$((3 + i)):4222/mpi-$run --site-every 10 --site-expect 3 &
-      pids[i]=$!
+    for delay in 0 9; do
+      kind=mpi,$delay train "$hosts" run 3 -r 1 "$bin/fast-train" "${training[@]}" --samples 900 --topology ring --algorithm gasloc \
+        --algorithm-option period=10 --algorithm-option delay=$delay
+      for i in 1 2 3; do
+        kind=sites,$delay,$i train "$hosts" enter $i "$bin/fast-train" "${training[@]}" --samples 300 --site place$i \
+          --site-url nats://10.99.0.$((3 + i)):4222/mpi-$run-$delay --site-every 10 --site-expect 3 --site-algorithm-option delay=$delay &
+        pids[i]=$!
+      done
+      for i in 1 2 3; do wait ${pids[i]} || true; done
     done
-    for i in 1 2 3; do wait ${pids[i]} || true; done
   done
   python3 - "$directory" <<'FIGURES'
 import json, pathlib, statistics, sys
 steps = {}
 for path in sorted(pathlib.Path(sys.argv[1]).glob("*.json")):
-    kind = path.name.split(".")[0].rstrip("123")
-    if kind in ("alone", "mpi", "sites"):
+    kind = path.name.split(".")[0].split(",")
+    if kind[0] in ("alone", "mpi", "sites"):
         summary = json.loads(path.read_text())
-        steps.setdefault(kind, []).append(1000 * summary["seconds"] / summary["rounds"])
+        steps.setdefault(", delay ".join(kind[:2]), []).append(1000 * summary["seconds"] / summary["rounds"])
 for kind, found in steps.items():
     print(f"1gbit, every 10, {kind:16} {statistics.median(found):6.2f} ms a step ({min(found):.2f} to {max(found):.2f})", flush=True)
 FIGURES
