@@ -43,7 +43,7 @@ assert measured['step_s'] == 0.025 and measured['payload_bytes'] == 40000, measu
   expect "a plan on two ranks" 0 "best: " -- \
     "$mpiexec" -n 2 "$topology" plan --cluster "$directory/cluster.toml" --topologies ring --codecs identity --rounds 20
   once "a plan on two ranks" "best: "
-  expect "nothing" 2 "give --cluster FILE, or --measure" -- "$topology" plan
+  expect "nothing" 2 "give --cluster FILE, --sites FILE, or --measure" -- "$topology" plan
   for option in "--step-ms 3" "--parameters 10" "--write-cluster c.toml" "--model mlp" "--batch-size 8" "--measure-s 2"; do
     # shellcheck disable=SC2086
     expect "$option without --measure" 2 "plan: ${option% *} belongs to --measure" -- "$topology" plan $option --cluster "$directory/cluster.toml"

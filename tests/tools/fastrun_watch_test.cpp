@@ -113,8 +113,8 @@ TEST_CASE("other sites stand below the ranks, on half of the lines at most") {
   REQUIRE(said.size() == 3);
   CHECK(said[1] == "fastrun:   site oslo: seen 0.2 s ago, delay 51 ms, round 1450, age 20");
   // The rank that has heard them has said nothing for 9 s since.
-  CHECK(lines_in(watch_lines(ranks, now + std::chrono::seconds(10)))[1] ==
-        "fastrun:   site oslo: seen 9.2 s ago, delay 51 ms, round 1450, age 20");
+  CHECK_THAT(watch_lines(ranks, now + std::chrono::seconds(10)),
+             ContainsSubstring("site oslo: seen 9.2 s ago, delay 51 ms, round 1450, age 20"));
   for (int k = 0; k < 30; ++k)
     take_status(ranks[1], "site s" + std::to_string(k) + " seen_s 0.1",
                 now + std::chrono::hours(1));
