@@ -189,15 +189,19 @@ TEMPLATE_TEST_CASE("workers on devices exchange shards as those on the host do, 
 }
 
 TEST_CASE("a worker counts a shard as sent between hosts, and all of a message within") {
-  local::run(4, [](const Group& group) {
+  std::vector<WorkerStats> stats(4);
+  local::run(4, [&](const Group& group) {
     std::vector<double> x(99);  // 13 lines of 64 bytes: 48 and 51 elements
     Worker worker(group, schedule::sharded_one_peer(2), {view_of("x", std::span(x))}, quick());
     for (int t = 0; t < 3; ++t) worker.step([] {}, {.learning_rate = 0.1});
-    const double shard = group.rank() % 2 == 0 ? 48 : 51;
-    CHECK(worker.stats().bytes_sent == 8 * (99 + shard + 99));
-    CHECK(worker.stats().messages_sent == 3);
+    stats[static_cast<std::size_t>(group.rank())] = worker.stats();
     worker.await_finish();
   });
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const double shard = rank % 2 == 0 ? 48 : 51;
+    CHECK(stats[rank].bytes_sent == 8 * (99 + shard + 99));
+    CHECK(stats[rank].messages_sent == 3);
+  }
 }
 
 TEST_CASE("a device uploads the shard alone of what comes from another host") {
