@@ -155,7 +155,9 @@ if [[ ! $try ]]; then
 elif [[ ! $abi3 ]]; then
   exec tests/deploy/wheel_test.sh "$wheel"
 fi
-for each in $({ "$python" -c 'import sys; print(sys.executable)' && compgen -c python3.1 | grep -xE 'python3\.1[2-9]' | xargs -rn 1 which; } | sort -u); do
+for each in $(for name in "$python" $(compgen -c python3.1 | grep -xE 'python3\.1[2-9]'); do
+  "$name" -c 'import os, sys; print(os.path.realpath(sys.executable))' 2>/dev/null || true
+done | sort -u); do
   rm -rf "$folder/trial"
   "$each" -m venv "$folder/trial" 2>/dev/null || continue # without ensurepip
   step "training under $("$each" --version)"
