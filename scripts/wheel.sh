@@ -130,8 +130,9 @@ done
 for owner in libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libeigen3-dev libspectra-dev libprotozero-dev libxxhash-dev; do
   cp "/usr/share/doc/$owner/copyright" "$licenses/libraries/$owner.copyright"
 done
-eula=$(dirname "${nvcc:-none}")/../EULA.txt
-[[ ! -e $eula ]] || cp "$eula" "$licenses/libraries/cuda.copyright"
+if [[ $cuda && -e $(dirname "$nvcc")/../EULA.txt ]]; then
+  cp "$(dirname "$nvcc")/../EULA.txt" "$licenses/libraries/cuda.copyright"
+fi
 mkdir "$folder/dist$kind"
 quietly wheel pack --dest-dir "$folder/dist$kind" "$folder"/unpacked/*
 wheel=$(echo "$folder/dist$kind"/*.whl)

@@ -57,7 +57,10 @@ inline double busiest_link(const Schedule& schedule, int workers_per_host) {
   const std::int64_t rounds = schedule.period_or(looked_at_of_endless);
   RoundReads reads(schedule);
   HostFlows flows(schedule.workers(), workers_per_host);
-  for (std::int64_t t = 0; t < rounds; ++t) add_flows(*reads.at(t), flows, reads.at(t)->part);
+  for (std::int64_t t = 0; t < rounds; ++t) {
+    const auto lists = reads.at(t);
+    add_flows(*lists, flows, lists->part);
+  }
   return flows.most() / static_cast<double>(rounds);
 }
 

@@ -75,13 +75,9 @@ void bind_topology(nb::module_& module) {
 
   nb::class_<TopologyRule>(module, "TopologyRule",
                            "Who reads whom, in every round, for any number of workers.")
-      .def_static(
-          "load",
-          [](const std::string& name, const std::vector<int>& hosts) {
-            return hosts.empty() ? topology_from(name) : topology_on_hosts(name, hosts);
-          },
-          nb::arg("name"), nb::arg("hosts") = std::vector<int>(),
-          "By a name or from a file; hosts: as Group.hosts, which some names follow.")
+      .def_static("load", &topology_on_hosts, nb::arg("name"),
+                  nb::arg("hosts") = std::vector<int>(),
+                  "By a name or from a file; hosts: as Group.hosts, which some names follow.")
       .def_static(
           "constant", [](const Topology& topology) { return TopologyRule(topology); },
           nb::arg("topology"), "The same topology in every round.")

@@ -139,14 +139,14 @@ struct SitePlan {
       every_never{};  ///< that never wait; none: the codec needs staleness 0
 };
 
-/// Site i reads n_i others, and m_i read it: E is the largest of 3 (l_i + l_j) + 2 b max(n_i / r_i,
-/// m_j / r_j) over the sites j that i reads, with the latencies l, the rates r and the bytes b of a
+/// Site i reads n_i others, which read it: E is the largest of 3 (l_i + l_j) + 2 b max(n_i / r_i,
+/// n_j / r_j) over the sites j that i reads, with the latencies l, the rates r and the bytes b of a
 /// message. A request and what announces the message take two of the three ways. Bursts by TCP fill
 /// half of a slow link. Sites that wait make H steps of s seconds in H s + max(0, E - D s), with a
-/// delay of D steps. Sites that never wait also read the next exchange's neighbors, which count in n
-/// and m; what they read is at most 2 H rounds old if E <= H s. Codecs that send differences are left
-/// out where neighbors change. Throws Error(argument) for unknown codecs and Error(topology) for a
-/// topology that does not fit.
+/// delay of D steps. Sites that never wait also read the neighbors of the next exchange, which then
+/// count in n. What they read is at most 2 H rounds old if E <= H s. Codecs that send differences
+/// are left out where neighbors change. Throws Error(argument) for unknown codecs, Error(topology)
+/// for a topology that does not fit.
 std::vector<SitePlan> plan_sites(const PlannedSites& sites, const std::string& topology,
                                  const std::vector<std::string>& codecs, double speed = 0.95);
 
