@@ -80,9 +80,9 @@ std::vector<Row> averaging_rows(const Overview& o) {
                            {"codec", o.codec},
                            {"staleness", o.staleness}});
   if (o.placement) rows.push_back(placement_row(*o.placement));
-  if (o.awc_stability) {
+  if (o.stability) {
     rows.emplace_back("stable for", fmt::format("learning rate x curvature < {:.3g} (momentum {})",
-                                                *o.awc_stability, o.momentum));
+                                                *o.stability, o.momentum));
   }
   return rows;
 }

@@ -41,8 +41,8 @@ struct Overview {
   std::optional<Spectrum> lazy_spectrum{};
   std::string unconnected;              ///< whose values never reach whom; empty: connected
   std::optional<Placement> placement;   ///< set by lay_out()
-  std::optional<double> awc_stability;  ///< awc_stability_factor(), when it is known
-  double momentum = 0;                  ///< of the optimizer, for awc_stability
+  std::optional<double> stability;  ///< awc_stability_factor() or that of atc, when it is known
+  double momentum = 0;              ///< of the optimizer, for `stability`
 
   /// Returns the spectrum of the weights that training uses.
   const Spectrum& in_use() const { return lazy_spectrum ? *lazy_spectrum : spectrum; }

@@ -224,7 +224,7 @@ void Worker::Impl::check_loss(double loss) {
   if (setting.options.not_finite == NotFinite::heal) return recovery.note_bad_loss();
   fail(ErrorKind::numeric,
        "Worker: the loss of worker {} in round {} is {}; its weights were not published. Try a "
-       "smaller learning rate, lazy weights or the algorithm atc{}{}",
+       "smaller learning rate or lazy weights{}{}",
        context.rank(), progress.stats.rounds,
        std::isnan(loss) ? std::abs(loss) : loss,  // no "-nan"
        setting.traits.step.stable_rates.empty() ? "" : "; ", setting.traits.step.stable_rates);

@@ -203,3 +203,45 @@ TEST_CASE("a schedule that never repeats has no gap") {
   CHECK(std::isnan(spectrum(endless).gap));
   CHECK(spectrum(endless).doubly_stochastic);
 }
+
+namespace {
+
+/// The largest weight after many steps on a quadratic with γ·L = a, from the weights of worker k.
+double left_after_steps(const std::vector<double>& w, double a, double momentum, bool is_atc) {
+  const auto n = static_cast<std::size_t>(std::lround(std::sqrt(w.size())));
+  std::vector<double> x(n), velocity(n), before(n);
+  Rng rng(3);
+  for (double& value : x) value = rng.uniform(-1, 1);
+  for (int step = 0; step < 4000; ++step) {
+    for (std::size_t i = 0; i < n; ++i) velocity[i] = momentum * velocity[i] - a * x[i];
+    before = x;
+    for (std::size_t i = 0; i < n && is_atc; ++i) before[i] += velocity[i];
+    for (std::size_t i = 0; i < n; ++i) {
+      x[i] = is_atc ? 0 : velocity[i];
+      for (std::size_t j = 0; j < n; ++j) x[i] += w[i * n + j] * before[j];
+    }
+  }
+  double most = 0;
+  for (const double value : x) most = std::isfinite(value) ? std::max(most, std::abs(value)) : 1e300;
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("below the limits of awc and atc the weights fall on a quadratic, above them they grow") {
+  const Topology graphs[] = {stencil::torus2d().make(16).at(0), stencil::ring().make(9).at(0),
+                             stencil::torus2d().make(16).at(0).with_weights(WeightRule::automatic, true)};
+  for (const Topology& graph : graphs) {
+    const std::vector<double> w = mixing_matrix(graph);
+    const double smallest = *spectrum(Schedule(graph)).smallest_eigenvalue;
+    for (const double momentum : {0., .5, .9}) {
+      CAPTURE(graph.name(), smallest, momentum);
+      const double awc = awc_stability_factor(smallest, momentum);
+      const double atc = atc_stability_factor(smallest, momentum);
+      CHECK(left_after_steps(w, .95 * awc, momentum, false) < 1e-3);
+      CHECK(left_after_steps(w, 1.05 * awc, momentum, false) > 1e3);
+      CHECK(left_after_steps(w, .95 * atc, momentum, true) < 1e-3);
+      CHECK(left_after_steps(w, 1.05 * atc, momentum, true) > 1e3);
+    }
+  }
+}

@@ -130,7 +130,7 @@ TEST_CASE("the table says for which steps awc is stable and calls a bound a boun
   Overview overview;
   overview.spectrum.gap = 0.4;
   CHECK_THAT(overview.to_table(), !ContainsSubstring("stable"));
-  overview.awc_stability = awc_stability_factor(-.6, .9);
+  overview.stability = awc_stability_factor(-.6, .9);
   overview.momentum = .9;
   CHECK_THAT(overview.to_table(),
              ContainsSubstring("learning rate x curvature < 0.76 (momentum 0.9)"));

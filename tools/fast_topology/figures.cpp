@@ -125,10 +125,11 @@ void print_mixing(const Analysis& a) {
 /// For the options that were given.
 void print_training(const Analysis& a, const Options& options) {
   if (a.smallest_eigenvalue) {
-    line("awc is stable for",
-         fmt::format("learning rate x curvature < {:.3g} (momentum {})",
-                     awc_stability_factor(a.smallest_eigenvalue->value, options.momentum),
-                     options.momentum));
+    const double smallest = a.smallest_eigenvalue->value;
+    line("stable for",
+         fmt::format("learning rate x curvature < {:.3g} (awc), {:.3g} (atc); momentum {}",
+                     awc_stability_factor(smallest, options.momentum),
+                     atc_stability_factor(smallest, options.momentum), options.momentum));
   }
   if (options.parameters > 0) {
     line("bytes read a round",
@@ -175,8 +176,9 @@ ordered_json json_of(const Analysis& a, const Subject& subject, const Options& o
                        {"rounds_to_1e-3", json_of(a.rounds_to_consensus)},
                        {"bounds", bounds_of(a)}};
   if (a.smallest_eigenvalue) {
-    json["awc_stability_factor"] =
-        awc_stability_factor(a.smallest_eigenvalue->value, options.momentum);
+    const double smallest = a.smallest_eigenvalue->value;
+    json["awc_stability_factor"] = awc_stability_factor(smallest, options.momentum);
+    json["atc_stability_factor"] = atc_stability_factor(smallest, options.momentum);
   }
   if (options.parameters > 0) {
     json["bytes_read_per_round"] = 4 * options.parameters * a.average_edges;

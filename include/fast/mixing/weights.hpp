@@ -3,6 +3,7 @@
 
 #include <fast/topology/topology.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -57,6 +58,16 @@ std::optional<Spectrum> closed_form_spectrum(const Schedule& schedule,
 /// (1 + λ_min)(1 + β): `awc` with momentum β on curvature L is stable for γ·L below it.
 constexpr double awc_stability_factor(double smallest_eigenvalue, double momentum) {
   return (1 + smallest_eigenvalue) * (1 + momentum);
+}
+
+/// The same of `atc`: the limit 2(1 + β) of SGD, or (1 - β)(1 + 1/|λ_min|) where that is less, for
+/// λ_min < 0. On a vector with the eigenvalue λ, weights e and momentum v of curvature a = γ·L
+/// follow v⁺ = β v - a e, e⁺ = λ(e + v⁺), with the polynomial z² - (λ(1 - a) + β) z + λβ. Below 0,
+/// λ turns each step around, so that the momentum grows.
+constexpr double atc_stability_factor(double smallest_eigenvalue, double momentum) {
+  const double sgd = 2 * (1 + momentum);
+  if (smallest_eigenvalue >= 0) return sgd;
+  return std::min(sgd, (1 - momentum) * (1 - 1 / smallest_eigenvalue));
 }
 
 }  // namespace fast

@@ -277,10 +277,12 @@ void look_at_stability(RunPlan& plan) {
     overview.lazy_spectrum = spectrum(plan.given, worker.weights, true);
   overview.momentum = options.momentum.value_or(0);
   const Spectrum& found = overview.spectrum;
-  if (overview.algorithm == "awc" && found.converged && found.smallest_eigenvalue &&
-      options.momentum) {
-    overview.awc_stability = awc_stability_factor(*found.smallest_eigenvalue, *options.momentum);
-  }
+  if (!found.converged || !found.smallest_eigenvalue || !options.momentum) return;
+  const double smallest = *found.smallest_eigenvalue;
+  if (overview.algorithm == "awc")
+    overview.stability = awc_stability_factor(smallest, *options.momentum);
+  if (overview.algorithm == "atc")
+    overview.stability = atc_stability_factor(smallest, *options.momentum);
 }
 
 }  // namespace
