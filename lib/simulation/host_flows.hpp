@@ -64,6 +64,19 @@ inline double busiest_link(const Schedule& schedule, int workers_per_host) {
   return flows.most() / static_cast<double>(rounds);
 }
 
+/// Whole messages on the link that has most, in the round that has most.
+inline double most_at_once(const Schedule& schedule, int workers_per_host) {
+  RoundReads reads(schedule);
+  double most = 0;
+  for (std::int64_t t = 0; t < schedule.period_or(looked_at_of_endless); ++t) {
+    const auto lists = reads.at(t);
+    HostFlows flows(schedule.workers(), workers_per_host);
+    add_flows(*lists, flows, lists->part);
+    most = std::max(most, flows.most());
+  }
+  return most;
+}
+
 /// Of the rounds of a schedule.
 class RoundFlows {
  public:

@@ -26,7 +26,10 @@ namespace {
 
 constexpr int longest_delay = 16;
 constexpr double most_planned_edges = 4e7;
-constexpr double filled_by_bursts = 0.5;  // of a slow link, by TCP: measured by bench/sites.sh
+constexpr double kept_speed = 0.95;
+constexpr double much_longer = 1.1;            // than a step, of a round
+constexpr std::int64_t most_local_steps = 64;  // docs/reference/local-steps.md measures 50
+constexpr double filled_by_bursts = 0.5;       // of a slow link, by TCP: measured by bench/sites.sh
 
 double link_factor(const Cluster& cluster, std::int64_t round, int from, int to) {
   if (cluster.link_jitter == 0) return 1;
@@ -106,6 +109,12 @@ class Planner {
     std::vector<std::string> names = options_.topologies;
     if (names.empty()) names = usual_topologies();
     for (const std::string& name : names) try_topology(name);
+    if (!crowded_.empty())
+      plan_.notes.push_back(fmt::format(
+          "rounds with {} that are longer than steps, and the most messages at once on the link of "
+          "a host: {}",
+          options_.codecs.front(), fmt::join(crowded_, ", ")));
+    if (needs_local_steps()) add_local_steps();
     rank();
     return std::move(plan_);
   }
@@ -120,6 +129,7 @@ class Planner {
     const auto at_once = [](std::int64_t, int, int, double) { return 0.0; };
     allreduce_s_ = std::min(allreduce_s_, figures.mean_s);
     const double steps_s = recur(load, at_once).mean_s;  // of the slowest worker in each round
+    steps_s_ = steps_s;
     const double hidden_s = cluster_.allreduce_overlap * cluster_.step_s;
     Candidate candidate;
     candidate.exchange = name;
@@ -148,6 +158,7 @@ class Planner {
             "its weights do not preserve the mean");
     weights_ = fitting_weights(made, rule_, WeightRule::automatic, false);
     known_.clear();
+    const std::size_t first = plan_.candidates.size();
     for (const std::int64_t staleness : options_.staleness) {
       if (staleness > 0 && !rule_.timing.why_synchronous.empty()) continue;
       if (!fits(made, name, staleness)) continue;
@@ -155,9 +166,37 @@ class Planner {
         if (takes(codec, made)) add(made, schedule, name, staleness, codec);
       }
     }
+    if (first < plan_.candidates.size() && plan_.candidates[first].round_s > much_longer * steps_s_)
+      crowded_.push_back(
+          fmt::format("{} {}", name, most_at_once(schedule, cluster_.workers_per_host)));
   } catch (const Error& error) {
     if (!options_.topologies.empty() && error.kind() != ErrorKind::topology) throw;
     plan_.left_out.push_back(fmt::format("{}: {}", name, error.what()));
+  }
+
+  /// In a plan of what is usual.
+  bool needs_local_steps() const {
+    const bool is_usual = options_.topologies.empty() && options_.parameters.empty() &&
+                          options_.algorithm == PlanOptions().algorithm;
+    return is_usual && std::ranges::none_of(plan_.candidates, [&](const Candidate& c) {
+             return !c.is_allreduce() && kept_speed * c.round_s <= steps_s_;
+           });
+  }
+
+  void add_local_steps() {
+    plan_.notes.push_back(fmt::format(
+        "no exchange in every step keeps {} of the speed: local steps are planned, too "
+        "(--algorithm gasloc --algorithm-option period=H, with H of the column every; codecs need "
+        "--algorithm-option changes=true)",
+        kept_speed));
+    const std::vector<std::string> left_out = plan_.left_out;
+    for (std::int64_t every = 2; every <= most_local_steps; every *= 2) {
+      for (const bool changes : {false, true}) {
+        rule_ = algorithm::gasloc({.period = every, .changes = changes}).traits();
+        for (const char* name : {"ring", "hierarchical_one_peer"}) try_topology(name);
+      }
+    }
+    plan_.left_out = left_out;  // the same topologies, again
   }
 
   bool fits(const Schedule& made, const std::string& name, std::int64_t staleness) try {
@@ -186,6 +225,7 @@ class Planner {
     candidate.exchange = name;
     candidate.staleness = staleness;
     candidate.codec = codec;
+    candidate.every = rule_.timing.combine_every;
     candidate.round_s = figures.mean_s / steps;
     candidate.waiting_share = figures.waiting_share;
     candidate.mean_age = figures.mean_age;
@@ -255,8 +295,10 @@ class Planner {
     const auto found = known_.find(delay);
     if (found != known_.end()) return found->second;
     Mixing mixing;
-    mixing.neighbors =
-        effective_neighbors(schedule, cluster_.decay, delay, weights_.rule, weights_.lazy);
+    constexpr double least_decay = 1e-9;
+    const auto steps = static_cast<double>(rule_.timing.combine_every);
+    const double decay = std::max(least_decay, std::pow(cluster_.decay, steps));
+    mixing.neighbors = effective_neighbors(schedule, decay, delay, weights_.rule, weights_.lazy);
     mixing.rounds = rounds_to_consensus(schedule, delay, weights_.rule, weights_.lazy);
     return known_.emplace(delay, mixing).first->second;
   }
@@ -266,14 +308,30 @@ class Planner {
     std::ranges::stable_sort(plan_.candidates, [&](const Candidate& a, const Candidate& b) {
       return seconds(a) < seconds(b);
     });
+    keep_best_steps();
     const double best = seconds(plan_.candidates.front());
     for (Candidate& c : plan_.candidates) c.relative_seconds = seconds(c) / best;
+  }
+
+  /// Of the numbers of local steps that differ in nothing else, the first.
+  void keep_best_steps() {
+    std::vector<Candidate> kept;
+    for (Candidate& c : plan_.candidates) {
+      const bool is_known = c.every > 1 && std::ranges::any_of(kept, [&](const Candidate& k) {
+                              return k.every > 1 && k.exchange == c.exchange &&
+                                     k.staleness == c.staleness && k.codec == c.codec;
+                            });
+      if (!is_known) kept.push_back(std::move(c));
+    }
+    plan_.candidates = std::move(kept);
   }
 
   const Cluster& cluster_;
   const PlanOptions& options_;
   algorithm::RuleTraits rule_;
   Plan plan_;
+  double steps_s_ = 0;  // of the slowest worker in each round
+  std::vector<std::string> crowded_;
   double allreduce_s_ = std::numeric_limits<double>::infinity();  // the fastest, with its step
   // Of one schedule: the weights with which the rule runs, and what they can do by delay.
   FittingWeights weights_;

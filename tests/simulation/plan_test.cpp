@@ -262,6 +262,120 @@ TEST_CASE("with local steps, a message costs what the steps behind it do not hid
   CHECK(round_s("8") == Approx(0.1));
 }
 
+namespace {
+
+/// Four hosts with four workers each.
+Cluster four_hosts(double step_s, double payload_bytes) {
+  Cluster cluster;
+  cluster.hosts = cluster.workers_per_host = 4;
+  cluster.link_bandwidth = 1.25e8;
+  cluster.link_latency_s = 2e-4;
+  cluster.step_s = step_s;
+  cluster.payload_bytes = payload_bytes;
+  return cluster;
+}
+
+const Candidate& best_neighbors(const Plan& plan) {
+  for (const Candidate& c : plan.candidates) {
+    if (!c.is_allreduce()) return c;
+  }
+  throw std::runtime_error("no neighbors");
+}
+
+}  // namespace
+
+TEST_CASE("with several workers a host, no plan advises one-peer rounds that are a tenth longer") {
+  for (const double step_s : {0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1}) {
+    for (const char* codec : {"identity", "int8"}) {
+      INFO("steps of " << step_s << " s, " << codec);
+      PlanOptions options;
+      options.codecs = {codec};
+      const Plan made = plan(four_hosts(step_s, 2e6), options);
+      double least_s = 1e9;
+      for (const Candidate& c : made.candidates)
+        if (!c.is_allreduce()) least_s = std::min(least_s, c.round_s);
+      const Candidate& best = best_neighbors(made);
+      const bool is_one_peer = best.exchange == "one_peer_exponential" || best.exchange == "base2";
+      CHECK((!is_one_peer || best.round_s <= 1.1 * least_s));
+    }
+  }
+}
+
+TEST_CASE("a plan says which topologies crowd the links of hosts") {
+  PlanOptions options;
+  options.codecs = {"identity"};
+  options.topologies = {"torus2d", "one_peer_exponential", "hierarchical_one_peer"};
+  const Plan made = plan(four_hosts(0.04, 2e6), options);
+  REQUIRE(made.notes.size() == 1);
+  // On the torus, each worker of a row reads the hosts above and below. Over distances of 4 and 8,
+  // all workers of a host read another one.
+  CHECK_THAT(made.notes.front(), Contains("torus2d 8, one_peer_exponential 4"));
+  CHECK_THAT(made.notes.front(), !Contains("hierarchical_one_peer"));
+}
+
+TEST_CASE("short steps and large payloads are planned with codes of 8 bits") {
+  const Candidate strong = plan(four_hosts(0.01, 2e6)).candidates.front();
+  CHECK(strong.codec == "int8");
+  CHECK(strong.round_s <= 0.01 / 0.6);  // an efficiency of .6
+  Cluster two = four_hosts(0.4, 1e8);
+  two.workers_per_host = 2;
+  const Candidate large = plan(two).candidates.front();
+  CHECK(large.codec == "int8");
+  CHECK(large.round_s <= 1.15 * 0.4);
+}
+
+TEST_CASE("where no exchange in every step keeps the speed, local steps are planned") {
+  Cluster cluster = fast_network();  // a host a worker, steps of .1 s
+  CHECK(plan(cluster).notes.empty());
+  cluster.link_bandwidth = 4e4;  // two messages of 10^6 bytes take 50 s
+  const Plan made = plan(cluster);
+  REQUIRE(made.notes.size() == 2);
+  CHECK_THAT(made.notes[1], Contains("gasloc"));
+  CHECK(best_neighbors(made).every > 1);
+  CHECK(best_neighbors(made).codec == "int8");
+  for (const Candidate& c : made.candidates) {
+    if (c.every == 1) continue;
+    INFO(c.exchange << " " << c.codec << " " << *c.staleness);
+    const auto alike = [&](const Candidate& o) {
+      return o.every > 1 && o.exchange == c.exchange && o.staleness == c.staleness &&
+             o.codec == c.codec;
+    };
+    CHECK(std::ranges::count_if(made.candidates, alike) == 1);
+    PlanOptions options = one(c.exchange);
+    options.staleness = {*c.staleness};
+    options.codecs = {c.codec};
+    options.algorithm = "gasloc";
+    const auto seconds_with = [&](std::int64_t every) {
+      options.parameters = {{"period", std::to_string(every)},
+                            {"changes", c.codec == "identity" ? "false" : "true"}};
+      const Candidate same = found(plan(cluster, options), c.exchange);
+      return same.round_s * same.relative_rounds;
+    };
+    const double seconds = c.round_s * c.relative_rounds;
+    CHECK(seconds_with(c.every) == Approx(seconds));
+    for (const std::int64_t other : {c.every / 2, c.every * 2})
+      if (other >= 2 && other <= 64) CHECK(seconds_with(other) >= seconds * (1 - 1e-9));
+  }
+  PlanOptions named;
+  named.topologies = {"ring"};
+  CHECK(std::ranges::none_of(plan(cluster, named).candidates,
+                             [](const Candidate& c) { return c.every > 1; }));
+}
+
+TEST_CASE("with H local steps, weights decay by the H-th power between two exchanges") {
+  PlanOptions options = one("ring");
+  options.algorithm = "local";
+  options.parameters = {{"period", "4"}};
+  const Cluster cluster = fast_network();
+  const Schedule ring = stencil::ring().make(8);
+  const Candidate local = found(plan(cluster, options), "ring");
+  CHECK(local.every == 4);
+  CHECK(local.effective_neighbors == Approx(effective_neighbors(ring, std::pow(cluster.decay, 4))));
+  // A decay of nearly everything leaves one average over three.
+  options.parameters = {{"period", "100000"}};
+  CHECK(found(plan(cluster, options), "ring").effective_neighbors == Approx(3).epsilon(0.01));
+}
+
 TEST_CASE("a plan counts the part of the weights that travels") {
   Cluster cluster = fast_network();
   cluster.link_bandwidth = 1e6;

@@ -122,6 +122,34 @@ TEST_CASE("where links limit rounds, fewer payloads on them are taken") {
         "hierarchical_one_peer");
 }
 
+TEST_CASE("four hosts with four workers each never get rounds that crowd their links") {
+  Cluster cluster = quick_links(4);
+  cluster.workers_per_host = 4;
+  cluster.payload_bytes = 2e6;
+  cluster.link_bandwidth = 1.25e8;
+  for (const double step_s : {0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1}) {
+    INFO("steps of " << step_s << " s");
+    cluster.step_s = step_s;
+    PlanOptions options = exact_awc();
+    options.topologies = fast_train::compared_topologies();
+    const Plan made = plan(cluster, options);
+    const auto round_s = [&](const std::string& name) {
+      const auto found = std::ranges::find(made.candidates, name, &Candidate::exchange);
+      return found == made.candidates.end() ? 1e9 : found->round_s;
+    };
+    const auto chosen =
+        planned_topology(cluster, "hierarchical_one_peer", options.topologies, exact_awc());
+    CHECK(round_s(chosen.name) <= 1.1 * round_s("hierarchical_one_peer"));
+  }
+  cluster.step_s = 0.04;
+  // All workers of a host send 2 MB in half of the rounds: 64 ms in place of 40.
+  CHECK_THAT(
+      planned_topology(cluster, "hierarchical_one_peer", {"one_peer_exponential"}, exact_awc())
+          .reason,
+      ContainsSubstring("predicted 40 ms a round, 200 ms to agree; no other one is 10 % "
+                        "faster"));
+}
+
 TEST_CASE("what is compared has a name that exists") {
   for (const std::string& name : fast_train::compared_topologies()) {
     CHECK_NOTHROW(topology_on_hosts(name, {0, 0, 2, 2}).make(4));

@@ -69,6 +69,7 @@ ordered_json json_of(const Candidate& c) {
   return {{"exchange", c.exchange},
           {"staleness", c.staleness ? ordered_json(staleness_text(*c.staleness)) : ordered_json()},
           {"codec", c.codec},
+          {"every", c.every},
           {"seconds_per_round", c.round_s},
           {"waiting_share", c.waiting_share},
           {"mean_age", c.mean_age},
@@ -87,7 +88,8 @@ const Candidate& first(const Plan& plan, bool is_allreduce) {
 
 std::string described(const Candidate& c) {
   if (!c.staleness) return c.exchange;
-  return fmt::format("{}, staleness {}, {}", c.exchange, staleness_text(*c.staleness), c.codec);
+  return fmt::format("{}, staleness {}, {}{}", c.exchange, staleness_text(*c.staleness), c.codec,
+                     c.every > 1 ? fmt::format(", every {} steps", c.every) : "");
 }
 
 // The plan in one sentence.
@@ -95,8 +97,12 @@ std::string verdict(const Plan& plan) {
   const Candidate& best = plan.candidates.front();
   const Candidate& other = first(plan, !best.is_allreduce());
   if (best.is_allreduce() == other.is_allreduce()) return fmt::format("best: {}", described(best));
-  return fmt::format("best: {}; {} needs {:.3g} times as long", described(best), described(other),
-                     other.relative_seconds);
+  const Candidate& neighbors = best.is_allreduce() ? other : best;
+  return fmt::format(
+      "best: {}; {} needs {:.3g} times as long; {} needs {:.3g} times the rounds of "
+      "exact averages",
+      described(best), described(other), other.relative_seconds, neighbors.exchange,
+      neighbors.relative_rounds);
 }
 
 // Empty unless the cluster was measured.
@@ -126,7 +132,8 @@ ordered_json json_of(const MeasuredCluster& described) {
 void print_json(const Plan& plan, const MeasuredCluster& described) {
   ordered_json json = {{"workers", described.cluster.workers()},
                        {"verdict", verdict(plan)},
-                       {"left_out", plan.left_out}};
+                       {"left_out", plan.left_out},
+                       {"notes", plan.notes}};
   if (const ordered_json measured = json_of(described); !measured.empty()) {
     json["measured"] = measured;
   }
@@ -147,20 +154,21 @@ void draw(const Plan& plan, const Cluster& cluster, const std::string& path) {
 
 void print_row(std::size_t place, const Candidate& c) {
   const std::string staleness = c.staleness ? staleness_text(*c.staleness) : "-";
-  fmt::print("{:>4}  {:<24}{:>9}  {:<10}{:>9.4g}{:>8.1f} %{:>12}{:>10.4g}{:>9.3g}{:>9.3g}\n", place,
-             c.exchange, staleness, c.codec, c.round_s, 100 * c.waiting_share,
+  fmt::print("{:>4}  {:<24}{:>9}  {:<10}{:>5}{:>9.4g}{:>8.1f} %{:>12}{:>10.4g}{:>9.3g}{:>9.3g}\n",
+             place, c.exchange, staleness, c.codec, c.every, c.round_s, 100 * c.waiting_share,
              seconds_text(c.consensus_s), c.effective_neighbors, c.relative_rounds,
              c.relative_seconds);
 }
 
 void print_table(const Plan& plan, std::size_t most) {
-  fmt::print("{:>4}  {:<24}{:>9}  {:<10}{:>9}{:>10}{:>12}{:>10}{:>9}{:>9}\n", "", "exchange",
-             "staleness", "codec", "s/round", "waiting", "s to 1e-3", "neighbors", "rounds",
-             "seconds");
+  fmt::print("{:>4}  {:<24}{:>9}  {:<10}{:>5}{:>9}{:>10}{:>12}{:>10}{:>9}{:>9}\n", "", "exchange",
+             "staleness", "codec", "every", "s/round", "waiting", "s to 1e-3", "neighbors",
+             "rounds", "seconds");
   for (std::size_t k = 0; k < plan.candidates.size(); ++k) {
     if (k < most || plan.candidates[k].is_allreduce()) print_row(k + 1, plan.candidates[k]);
   }
   for (const std::string& line : plan.left_out) fmt::print("left out: {}\n", printable(line));
+  for (const std::string& line : plan.notes) fmt::print("note: {}\n", printable(line));
 }
 
 /// Throws for a name that does not exist and a file that cannot be read.
