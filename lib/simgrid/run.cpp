@@ -29,6 +29,7 @@ namespace s4u = ::simgrid::s4u;
 using ::simgrid::kernel::routing::NetPoint;
 using Hosts = std::vector<s4u::Host*>;
 
+constexpr int most_cores = 100'000;
 constexpr double any_speed = 1e9;  // steps take the seconds that they are given
 constexpr auto full_duplex = s4u::Link::SharingPolicy::SPLITDUPLEX;
 
@@ -174,7 +175,9 @@ std::vector<s4u::Host*> build_platform(const s4u::Engine& engine, const Platform
 class SimulatedStage final : public Stage {
  public:
   SimulatedStage(std::vector<s4u::Host*> hosts, const RunOptions& options)
-      : hosts_(std::move(hosts)), options_(options) {}
+      : hosts_(std::move(hosts)),
+        options_(options),
+        free_s_(hosts_.size(), std::vector<double>(static_cast<std::size_t>(options.cores))) {}
 
   double now() const override { return s4u::Engine::get_clock(); }
 
@@ -184,11 +187,16 @@ class SimulatedStage final : public Stage {
 
   void send(int from, int to, double size_bytes, Event arrived) override {
     const std::size_t source = host(from), reader = host(to);
-    if (source == reader) return after(size_bytes / options_.memory_bandwidth, std::move(arrived));
+    if (source == reader) return copy(reader, size_bytes, std::move(arrived));
     sent_bytes_[{source, reader}] += size_bytes;
     // Events run outside of actors, whose stacks are small: there may be 10^5 of them.
     carriers_.send(hosts_[source], hosts_[reader], size_bytes,
-                   [this, event = std::move(arrived)] { after(0, event); });
+                   [this, reader, size_bytes, event = std::move(arrived)] {
+                     after(0, [=, this] {
+                       if (options_.cores == 0) return event();
+                       copy(reader, size_bytes, event);
+                     });
+                   });
   }
 
   void finish() override {
@@ -217,8 +225,18 @@ class SimulatedStage final : public Stage {
     return static_cast<std::size_t>(worker / options_.workers_per_host);
   }
 
+  // One message after another on each core.
+  void copy(std::size_t host, double size_bytes, Event copied) {
+    const double copy_s = size_bytes / options_.memory_bandwidth;
+    if (options_.cores == 0) return after(copy_s, std::move(copied));
+    double& free_s = *std::ranges::min_element(free_s_[host]);
+    free_s = std::max(now(), free_s) + copy_s;
+    after(free_s - now(), std::move(copied));
+  }
+
   std::vector<s4u::Host*> hosts_;
   RunOptions options_;
+  std::vector<std::vector<double>> free_s_;  // when each core of a host is free
   Carriers carriers_;
   s4u::SemaphorePtr finished_ = s4u::Semaphore::create(0);
   bool is_finished_ = false;
@@ -266,6 +284,8 @@ void check_options(const simulation::Workload& load, const RunOptions& options) 
           "simulation: {} workers a host; at least 1 is needed", options.workers_per_host);
   require(options.memory_bandwidth > 0, ErrorKind::argument,
           "simulation: a memory bandwidth of {}; it is above 0", options.memory_bandwidth);
+  require(options.cores >= 0 && options.cores <= most_cores, ErrorKind::argument,
+          "simulation: {} cores; they are from 0 to {}", options.cores, most_cores);
   simulation::check(load);
 }
 

@@ -45,6 +45,7 @@ class Tally {
     if (durations_.empty()) return result;
     const double busy = std::accumulate(durations_.begin(), durations_.end(), 0.0);
     result.waiting_share = busy > 0 ? waited_s_ / busy : 0;
+    result.worker_s = busy / static_cast<double>(durations_.size());
     result.median_s = quantile(0.5);
     result.p95_s = quantile(0.95);
     return result;

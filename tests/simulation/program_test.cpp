@@ -106,6 +106,30 @@ TEST_CASE("workers of a host exchange through memory") {
   CHECK(ring["link_bytes"].empty());
 }
 
+TEST_CASE("cores of a host copy one message at a time") {
+  // Four workers read two neighbors each on their host: eight copies of .1 s.
+  const std::string ring =
+      "-n 4 --workers-per-host 4 --topology ring --step 0.001 --payload 1e6 "
+      "--memory-bandwidth 1e7 --rounds 5 --cores ";
+  const auto mean = [](const std::string& arguments) {
+    return simulated(arguments)["seconds_per_round"]["mean"].get<double>();
+  };
+  CHECK(mean(ring + "1") == Approx(0.8));
+  CHECK(mean(ring + "2") == Approx(0.4));
+  CHECK(mean(ring + "8") == Approx(0.1));
+  // What came over a link is copied, too: half of the payload, twice.
+  CHECK(mean("-n 2 --exchange halving --step 1 --payload 4e6 --bandwidth 1e9 --latency 0 "
+             "--memory-bandwidth 1e7 --rounds 3 --cores 1") == Approx(1 + 2 * (0.002 + 0.2)));
+}
+
+TEST_CASE("a round of a worker is the mean over workers, of whom some are ahead") {
+  // Without an exchange, nobody waits for worker 3.
+  const nlohmann::json free =
+      simulated("-n 4 --exchange none --step 1 --slow 3:5 --rounds 4")["seconds_per_round"];
+  CHECK(free["mean"].get<double>() == Approx(5));
+  CHECK(free["worker"].get<double>() == Approx(2));
+}
+
 TEST_CASE("a link between sites carries what crosses it, one latency of it and two of links") {
   const nlohmann::json pair = simulated(
       "-n 2 --topology ring --platform sites --sites 2 --step 0.001 --payload 1e6 --bandwidth 1e9 "
@@ -252,6 +276,7 @@ TEST_CASE("an option without effect is refused") {
     check_refused(std::string("--platform fat_tree ") + option, "--platform sites");
   }
   check_refused("--absent 30", "--absent: without effect: nobody fails in this run");
+  check_refused("--model recurrence --cores 2", "--cores: without effect: the recurrence has none");
   check_refused("--suspect-after 2", "--failure-timeout: without effect: nobody fails");
   CHECK(run("-n 2 --exchange ring --failures 1 --absent 30 --rounds 2").status == 0);
   CHECK(run("-n 2 --exchange ring --algorithm allreduce --rounds 2").status == 0);

@@ -70,6 +70,10 @@ void add_network(Command& command, Options& o) {
   command.add_option("--bandwidth", o.platform.bandwidth, "bytes per second of a link");
   command.add_option("--latency", o.platform.latency_s, "seconds of a link");
   command.add_option("--memory-bandwidth", o.memory_bandwidth, "bytes per second in a host");
+  tools::restrict<int>(
+      command.add_option("--cores", o.cores,
+                         "cores of a host that copy messages, one at a time; 0: as many as needed"),
+      {.low = 0, .high = 100'001, .text = "a {} from 0 to 100000"});
   command.add_option("--sites", o.platform.sites, "sites of the platform sites");
   command.add_option("--wan-bandwidth", o.platform.wan_bandwidth,
                      "bytes per second of a link between sites");
@@ -170,6 +174,9 @@ void check_effects(const Command& command, const Options& o) {
   if (o.platform.kind != "sites") {
     refuse(command, {"--sites", "--wan-bandwidth", "--wan-latency"},
            "this network has no sites; leave it out, or take --platform sites");
+  }
+  if (o.model == "recurrence") {
+    refuse(command, {"--cores"}, "the recurrence has none; leave it out, or take --model simgrid");
   }
   if (o.failures_per_hour == 0) {
     refuse(command, {"--absent", "--failure-timeout"},

@@ -28,6 +28,7 @@ struct Options {
   fast::simgrid::Platform platform;
   int workers_per_host = 1;
   double memory_bandwidth = 10e9;
+  int cores = 0;
   std::size_t links = 10;
   bool json = false;
 };

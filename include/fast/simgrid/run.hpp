@@ -40,6 +40,10 @@ struct SimulatedRun {
 struct RunOptions {
   int workers_per_host = 1;        ///< worker w is on host w / workers_per_host
   double memory_bandwidth = 10e9;  ///< of messages between workers of a host, bytes per second
+  /// Of each host. A core copies one message at a time, also one from another host when it is
+  /// there, in bytes / memory_bandwidth. 0: messages within a host wait for no other one, and those
+  /// from other hosts are not copied.
+  int cores = 0;
 };
 
 /// Simulates a run. Messages share links by max-min fairness (SimGrid's model CM02, without the

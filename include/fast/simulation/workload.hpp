@@ -96,6 +96,7 @@ using TransferTime = std::function<double(std::int64_t round, int from, int to, 
 struct RoundFigures {
   double total_s = 0;   ///< until the last worker has finished
   double mean_s = 0;    ///< total_s / rounds
+  double worker_s = 0;  ///< of a round of a worker, mean
   double median_s = 0;  ///< of a round of a worker
   double p95_s = 0;
   double waiting_share = 0;           ///< of the workers' time
