@@ -40,9 +40,9 @@ struct SimulatedRun {
 struct RunOptions {
   int workers_per_host = 1;        ///< worker w is on host w / workers_per_host
   double memory_bandwidth = 10e9;  ///< of messages between workers of a host, bytes per second
-  /// Of each host. A core copies one message at a time, also one from another host when it is
-  /// there, in bytes / memory_bandwidth. 0: messages within a host wait for no other one, and those
-  /// from other hosts are not copied.
+  /// Each host has so many. A core copies one message at a time, also one from another host when it
+  /// is there, in bytes / memory_bandwidth. 0: messages within a host wait for no other one, and
+  /// those from other hosts are not copied.
   int cores = 0;
 };
 
