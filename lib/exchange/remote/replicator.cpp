@@ -94,7 +94,7 @@ bool merge_counters(WorkerHeader& mirror, const PeerCounters& counters) {
   const bool consumed_more = raise(mirror.reading.consumed, counters.consumed);
   const bool progressed = raise(mirror.reading.progress, counters.progress);
   if (!consumed_more && !progressed) return false;
-  mirror.notify();
+  mirror.notify(Change::reading);
   return true;
 }
 

@@ -65,17 +65,19 @@ PeerWaiter::Outcome PeerWaiter::check(int worker, std::string_view operation, st
 
 /// Tells the observer of the wait.
 PeerWaiter::Outcome PeerWaiter::wait_until(int worker, const std::function<bool()>& ready,
-                                           std::string_view operation, std::int64_t round) {
-  if (!options_.observer) return wait_longer(worker, ready, operation, round);
+                                           std::string_view operation, std::int64_t round,
+                                           Change awaited) {
+  if (!options_.observer) return wait_longer(worker, ready, operation, round, awaited);
   PhaseEvent event{Phase::wait, own_name(), round, named(worker), Clock::now(), {}};
-  const Outcome outcome = wait_longer(worker, ready, operation, round);
+  const Outcome outcome = wait_longer(worker, ready, operation, round, awaited);
   event.ended = Clock::now();
   options_.observer->on_phase(event);
   return outcome;
 }
 
 PeerWaiter::Outcome PeerWaiter::wait_longer(int worker, const std::function<bool()>& ready,
-                                            std::string_view operation, std::int64_t round) {
+                                            std::string_view operation, std::int64_t round,
+                                            Change awaited) {
   WorkerHeader& header = heartbeat_->board()->header(worker);
   membership::ProgressDeadline deadline(options_.deadline, heartbeat_->own());
   Seconds notice = slow_notice;
@@ -106,7 +108,7 @@ PeerWaiter::Outcome PeerWaiter::wait_longer(int worker, const std::function<bool
       std::this_thread::yield();
       continue;
     }
-    header.wait_for_signal(seen, recheck);
+    header.wait_for_signal(seen, recheck, awaited);
   }
 }
 

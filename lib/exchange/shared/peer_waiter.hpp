@@ -22,10 +22,11 @@ class PeerWaiter {
   Outcome check(int worker, std::string_view operation, std::int64_t round);
 
   /// Blocks until ready() is true or the worker is suspect or finished. Throws as Exchange does.
-  /// `operation` and `round` are for messages.
+  /// `operation` and `round` are for messages. `awaited`: the changes that ready() depends on.
   template <class IsReady>
-  Outcome wait(int worker, const IsReady& ready, std::string_view operation, std::int64_t round) {
-    return ready() ? Outcome::ready : wait_until(worker, ready, operation, round);
+  Outcome wait(int worker, const IsReady& ready, std::string_view operation, std::int64_t round,
+               Change awaited = Change::other) {
+    return ready() ? Outcome::ready : wait_until(worker, ready, operation, round, awaited);
   }
 
  private:
@@ -33,9 +34,9 @@ class PeerWaiter {
   int own_name() const { return named(heartbeat_->rank()); }
   bool is_suspect(int worker, std::int64_t round);
   Outcome wait_until(int worker, const std::function<bool()>& ready, std::string_view operation,
-                     std::int64_t round);
+                     std::int64_t round, Change awaited);
   Outcome wait_longer(int worker, const std::function<bool()>& ready, std::string_view operation,
-                      std::int64_t round);
+                      std::int64_t round, Change awaited);
   void tell(PeerEvent::Kind kind, int worker, std::int64_t round) const;
   void log(LogLevel level, const std::string& text) const;
 

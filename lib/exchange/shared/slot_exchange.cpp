@@ -41,7 +41,8 @@ void SlotExchange::wait_for_readers(const Rounds& rounds) {
     for (const int reader : plan_(round).destinations) {
       const auto& consumed = board_->header(reader).reading.consumed;
       waiter_.wait(
-          reader, [&] { return has_consumed(consumed, round); }, "waiting for a reader", round);
+          reader, [&] { return has_consumed(consumed, round); }, "waiting for a reader", round,
+          Change::any);
     }
   }
 }
@@ -230,7 +231,7 @@ void SlotExchange::complete(std::int64_t rounds) {
   acknowledge(header.reading.consumed, rounds);
   header.reading.progress.store(rounds, std::memory_order_release);
   header.note_progress();
-  header.notify();
+  header.notify(Change::reading);
 }
 
 bool SlotExchange::is_intact(const Arrival& arrival) const {

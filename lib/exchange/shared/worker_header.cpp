@@ -33,10 +33,19 @@ void WorkerHeader::merge_activity(std::uint64_t activity) {
   while (known < activity && !life.activity.compare_exchange_weak(known, activity)) continue;
 }
 
-void WorkerHeader::wake_waiters() { futex_wake_all(signal.count); }
+/// All of them: those that wait for something else wait again. Until then, nobody wakes them again.
+void WorkerHeader::wake_waiters(std::uint32_t changed) {
+  signal.awaited.fetch_and(~changed, std::memory_order_seq_cst);
+  futex_wake_all(signal.count);
+}
 
-void WorkerHeader::wait_for_signal(std::uint32_t seen, std::chrono::nanoseconds limit) {
+/// No wake-up is lost. If notify() does not see the bit, it was set later than `count` rose: then
+/// `count` is not `seen`, or `seen` was loaded after the change. If another thread has just taken
+/// the bit, its own wake-up follows.
+void WorkerHeader::wait_for_signal(std::uint32_t seen, std::chrono::nanoseconds limit,
+                                   Change awaited) {
   signal.waiters.fetch_add(1, std::memory_order_seq_cst);
+  signal.awaited.fetch_or(static_cast<std::uint32_t>(awaited), std::memory_order_seq_cst);
   futex_wait(signal.count, seen, limit);
   signal.waiters.fetch_sub(1, std::memory_order_seq_cst);
 }

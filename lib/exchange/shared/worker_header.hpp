@@ -13,8 +13,11 @@ namespace fast::exchange {
 
 inline constexpr std::uint64_t board_magic = 0x31304c5453414653;  // "SFASTL01"
 
+/// What threads wait for: bits.
+enum class Change : std::uint32_t { reading = 1, other = 2, any = 3 };
+
 /// Groups of atomics on cache lines of their own. Only the worker itself writes them, except
-/// `waiters` and `failure_claimed`.
+/// `waiters`, `awaited` and `failure_claimed`.
 struct WorkerHeader {
   struct alignas(cache_line_bytes) Constant {
     std::atomic<std::uint64_t> magic;
@@ -44,6 +47,7 @@ struct WorkerHeader {
   struct alignas(cache_line_bytes) Signal {
     std::atomic<std::uint32_t> count;    ///< rises after any change above but of Life's counters
     std::atomic<std::uint32_t> waiters;  ///< threads that sleep on `count`
+    std::atomic<std::uint32_t> awaited;  ///< by those that nobody has woken: bits of Change
   } signal;
   /// In mirrors alone: the publication that is arriving.
   struct alignas(cache_line_bytes) Arriving {
@@ -70,16 +74,19 @@ struct WorkerHeader {
   void note_progress() { life.activity.fetch_add(1, std::memory_order_relaxed); }
   /// Raises the activity to that of another worker.
   void merge_activity(std::uint64_t activity);
-  /// Wakes the threads that wait for this worker. Call it after the change that they wait for.
-  void notify() {
+  /// Wakes the threads that wait for such a change of this worker. Call it after the change.
+  void notify(Change change = Change::any) {
     signal.count.fetch_add(1, std::memory_order_seq_cst);
-    if (signal.waiters.load(std::memory_order_seq_cst) > 0) wake_waiters();
+    const auto bits = static_cast<std::uint32_t>(change);
+    if ((signal.awaited.load(std::memory_order_seq_cst) & bits) != 0) wake_waiters(bits);
   }
-  /// Sleeps until `signal.count` differs from `seen`, or for `limit` (less than a second).
-  void wait_for_signal(std::uint32_t seen, std::chrono::nanoseconds limit);
+  /// Sleeps while `signal.count` is `seen`, until such a change, or for `limit` (less than a
+  /// second). May return early.
+  void wait_for_signal(std::uint32_t seen, std::chrono::nanoseconds limit,
+                       Change awaited = Change::any);
 
  private:
-  void wake_waiters();
+  void wake_waiters(std::uint32_t changed);
 };
 static_assert(sizeof(WorkerHeader::Publication) == cache_line_bytes);
 
