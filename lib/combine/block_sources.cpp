@@ -26,6 +26,17 @@ double weight_of(const algorithm::RuleTraits& traits, const Neighborhood& near, 
   return alike ? 1 : near.weights[j];
 }
 
+double neighbor_weight(const algorithm::RuleTraits& traits, const Neighborhood& near) {
+  double sum = near.owed_weight;
+  for (std::size_t j = 0; j < near.workers.size(); ++j) {
+    double weight = 0;
+    for (int k = 0; k < algorithm::max_payload_vectors; ++k)
+      weight = std::max(weight, weight_of(traits, near, j, k));
+    sum += weight;
+  }
+  return sum;
+}
+
 Neighborhood Neighborhood::none_of(const MixingRow& row, const Payload& own) {
   const Neighborhood none{own, {}, {}, {}, row.self};
   Neighborhood near = none;

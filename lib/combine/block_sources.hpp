@@ -45,12 +45,14 @@ struct Neighborhood {
 /// this worker.
 double weight_of(const algorithm::RuleTraits& traits, const Neighborhood& near, std::size_t j,
                  int k);
+/// See RoundInfo.
+double neighbor_weight(const algorithm::RuleTraits& traits, const Neighborhood& near);
 
-/// Elements of a block that is checked before it counts. While the processor still stores one of
-/// them, it loads the next one.
-inline constexpr std::size_t checked_elements = 512;
+/// Elements of a block of a sweep; and of plain averages whose blocks are checked before they
+/// count: while the processor still stores one of these, it loads the next one.
+inline constexpr std::size_t block_elements = 2048, checked_elements = 512;
 
-/// One object serves one round of a rule that only averages.
+/// One object serves one round of a rule that combines block by block.
 ///
 /// Above staleness 0, a block counts if no payload changed while the block was read. Otherwise the
 /// payloads that changed are fetched again, and the block is read again: blocks of one round may

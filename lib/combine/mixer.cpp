@@ -132,17 +132,11 @@ void Mixer::publish_weights(const MutablePayload& next, bool as_message) {
 
 void Mixer::look_at(const Neighborhood& neighborhood) {
   self_weight_ = neighborhood.self_weight;
-  neighbor_weight_ = neighborhood.owed_weight;
+  neighbor_weight_ = neighbor_weight(traits(), neighborhood);
   side_weight_ = {};
-  for (std::size_t j = 0; j < neighborhood.workers.size(); ++j) {
-    double weight = 0;
-    for (std::size_t k = 0; k < side_weight_.size(); ++k) {
-      const double counts = weight_of(traits(), neighborhood, j, static_cast<int>(k));
-      side_weight_[k] += counts;
-      weight = std::max(weight, counts);
-    }
-    neighbor_weight_ += weight;
-  }
+  for (std::size_t j = 0; j < neighborhood.workers.size(); ++j)
+    for (std::size_t k = 0; k < side_weight_.size(); ++k)
+      side_weight_[k] += weight_of(traits(), neighborhood, j, static_cast<int>(k));
   if (scalars_.count() > 0) scalars_.look_at(neighborhood);
 }
 

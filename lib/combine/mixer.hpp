@@ -90,11 +90,11 @@ class Mixer {
   /// publication if given.
   void combine(const Neighborhood& neighborhood, const algorithm::RoundInfo& info,
                const MutablePayload* next);
-  /// The same for rules that only average, over host memory, where the sources' payloads may arrive
-  /// or change meanwhile. False if what was read does not count: a payload has not come, and the
-  /// weights are as before; or a neighbor has gone on without this worker.
+  /// The same over host memory, block by block, where the sources' payloads may arrive (of rules
+  /// that only average) or change meanwhile. False if what was read does not count: a payload has
+  /// not come, and the weights are as before; or a neighbor has gone on without this worker.
   bool combine(BlockSources& sources, const algorithm::RoundInfo& info, const MutablePayload* next);
-  /// The same in two halves, for all other rules and memory that may change while it is read:
+  /// The same in two halves, for whole messages and memory that may change while it is read:
   /// gather() changes nothing but scratch and may be repeated; combine_gathered() then uses what it
   /// left.
   void gather(const Neighborhood& neighborhood);

@@ -14,7 +14,6 @@
 
 namespace fast::combine {
 
-inline constexpr std::size_t block_elements = 2048;
 inline constexpr std::size_t block_bytes = block_elements * sizeof(double);
 
 /// The type in which elements stored as Stored are computed with.
@@ -128,6 +127,7 @@ struct HostMixer::SegmentSweep {
         continue;
       }
       read(first + count, [&] { prepare(block, first); });
+      if (may_change) block.info.neighbor_weight = neighbor_weight(traits, *pass.neighborhood);
       apply(block, first);
       if (pass.next != nullptr) emit(block, first);
     }

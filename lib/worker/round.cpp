@@ -101,11 +101,12 @@ namespace {
 
 constexpr int most_passes = 3;
 
-/// Rules that only average, over host memory, at any staleness. Not for robust averaging, which
-/// reads whole publications twice.
-class AveragingCombiner final : public Combiner {
+/// Block by block, over host memory: rules that only average, at any staleness, and above 0 all
+/// rules for which the blocks of a round may come from different publications of a neighbor. Not
+/// for robust averaging, which reads whole publications twice.
+class BlockCombiner final : public Combiner {
  public:
-  explicit AveragingCombiner(const Context& context) : Combiner(context) {}
+  explicit BlockCombiner(const Context& context) : Combiner(context) {}
 
   bool reads_early() const override {
     const WorkerConfig& setting = worker_.setting;
@@ -243,11 +244,25 @@ void Combiner::limit(combine::Neighborhood& near, const RoundPlan::Round& round)
        worker_.rank(), worker_.progress.stats.rounds, codec::name(worker_.options().codec));
 }
 
+namespace {
+
+/// Whether nothing but a block's elements counts when it is combined: no numbers that come with a
+/// message, no sums or changes, each of which counts once, and no shares that must add up.
+bool reads_blocks(const WorkerConfig& setting) {
+  const algorithm::RuleTraits& traits = setting.traits;
+  if (traits.plain_average || setting.exact()) return traits.plain_average;
+  return setting.shape.scalars == 0 && !setting.sends_sums() && !traits.messages.by_side &&
+         !traits.messages.selection.selects() && !traits.topology.divides() &&
+         !traits.memory.remembers_neighbors;
+}
+
+}  // namespace
+
 std::unique_ptr<Combiner> make_combiner(const Context& context) {
   const bool on_device = context.options().accelerator != nullptr;
   const bool is_plain = context.options().robust == Robust::none;
-  if (context.setting.traits.plain_average && is_plain && !on_device)
-    return std::make_unique<AveragingCombiner>(context);
+  if (reads_blocks(context.setting) && is_plain && !on_device)
+    return std::make_unique<BlockCombiner>(context);
   if (on_device || context.setting.exact()) return std::make_unique<ExactCombiner>(context);
   return std::make_unique<OptimisticCombiner>(context);
 }

@@ -105,8 +105,11 @@ Plan plan_of(std::uint64_t seed) {
   plan.rule = rule_of(rng, plan);
   plan.count = static_cast<std::size_t>(std::exp(rng.uniform(0, std::log(60000))));
   // Blocks of one round may be of different publications; a trace has one of each neighbor.
-  if (plan.algorithm == "awc" && plan.staleness != 0)
-    plan.count = std::min(plan.count, combine::checked_elements);
+  if (plan.staleness != 0) {
+    const bool averages = plan.algorithm == "awc";
+    plan.count =
+        std::min(plan.count, averages ? combine::checked_elements : combine::block_elements);
+  }
   plan.rounds = static_cast<std::int64_t>(10 + rng.below(80));
   return plan;
 }
