@@ -6,7 +6,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mixing/kernels.cpp"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -146,11 +145,17 @@ HWY_INLINE std::size_t stream_next(BFloat16* to, std::size_t e, const Make& make
 #endif
 }
 
-/// Many streams at once are more than the processor foresees by itself.
+/// Many streams at once are more than the processor foresees by itself. Slots lie alike in their
+/// pages: the lines of many at once displace each other in the first cache before they are used, so
+/// they go to the second one.
 template <class T>
-HWY_INLINE void prefetch(const T* from) {
+HWY_INLINE void prefetch(const T* from, bool many) {
   constexpr std::size_t ahead_bytes = 512;
-  hwy::Prefetch(reinterpret_cast<const char*>(from) + ahead_bytes);
+  const char* ahead = reinterpret_cast<const char*>(from) + ahead_bytes;
+  if (many)
+    __builtin_prefetch(ahead, 0, 2);
+  else
+    __builtin_prefetch(ahead, 0, 3);
 }
 
 /// The averages from `from` on, to `to` in plain stores and to `next` in streaming stores: either
@@ -186,10 +191,11 @@ HWY_INLINE bool average_of(T* to, const T* from, Stored* HWY_RESTRICT next,
   std::size_t e = head;
   while (e + at_once <= count) {
     if ((e - head) % (cache_line_bytes / sizeof(Stored)) == 0) {
-      prefetch(own + e);
-      if (from != nullptr) prefetch(from + e);
       const std::size_t end = Degree > 0 ? Degree : degree;
-      for (std::size_t j = 0; j < end; ++j) prefetch(values[j] + e);
+      const bool many = end > 4;
+      prefetch(own + e, many);
+      if (from != nullptr) prefetch(from + e, many);
+      for (std::size_t j = 0; j < end; ++j) prefetch(values[j] + e, many);
     }
     if (next != nullptr) {
       e += stream_next(next, e, combine, bad);
