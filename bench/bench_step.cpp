@@ -22,8 +22,8 @@ struct Options {
   std::string model = "lenet5", compute = "train", slow;
   std::size_t batch = 64;
   int steps = 20;
-  std::vector<std::string> topologies{"ring"}, stalenesses{"0", "inf"}, codecs{"identity"},
-      arenas{"fixed", "rotating"};
+  std::vector<std::string> rules{"awc"}, topologies{"ring"}, stalenesses{"0", "inf"},
+      codecs{"identity"}, arenas{"fixed", "rotating"};
 };
 
 void describe(CLI::App& app, Options& o) {
@@ -35,6 +35,7 @@ void describe(CLI::App& app, Options& o) {
          "train: forward, backward and SGD; sleep:MS: as many parameters, but sleep so long")
       ->capture_default_str();
   bench::add_block(app, o.batch, o.steps);
+  app.add_option("--rule", o.rules, "how neighbors average, each a method")->capture_default_str();
   app.add_option("--topology", o.topologies, "names or files, each a method")
       ->capture_default_str();
   app.add_option("--staleness", o.stalenesses, "numbers of rounds or inf, each a method")
@@ -43,7 +44,7 @@ void describe(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--arena", o.arenas,
                  "fixed: the optimizer changes weights in place; rotating: it takes part in the "
-                 "pass that mixes, where the codec is identity; each a method")
+                 "pass that mixes, of awc with the codec identity; each a method")
       ->check(CLI::IsMember({"fixed", "rotating"}))
       ->capture_default_str();
   app.add_option("--slow", o.slow, "RANK:FACTOR, a worker whose steps take so many times as long");
@@ -176,10 +177,11 @@ class Method {
     options.algorithm = algorithm::by_name(name_);
     options.staleness = bench::staleness_of(staleness);
     options.codec = codec::by_name(codec);
-    in_step_ = name_ == "allreduce" || (name_ == "awc" && options.staleness != unbounded_staleness);
-    row_ = {{"topology", name_ == "awc" ? topology : "-"},
-            {"staleness", name_ == "awc" ? staleness : "-"},
-            {"codec", name_ == "awc" ? codec : "-"},
+    const bool gossips = name_ != "none" && name_ != "allreduce";
+    in_step_ = name_ == "allreduce" || (gossips && options.staleness != unbounded_staleness);
+    row_ = {{"topology", gossips ? topology : "-"},
+            {"staleness", gossips ? staleness : "-"},
+            {"codec", gossips ? codec : "-"},
             {"arena", arena}};
     worker_.emplace(group_, topology_from(topology),
                     std::vector<TensorView>{view_of("x", compute_->weights())}, options);
@@ -265,16 +267,13 @@ std::vector<std::unique_ptr<Method>> methods_of(const Group& group, const Option
     methods.push_back(std::make_unique<Method>(group, o, of...));
   };
   add("none", o.topologies.front(), "0", "identity", "fixed");
-  for (const auto& topology : o.topologies) {
-    for (const auto& staleness : o.stalenesses) {
-      for (const auto& codec : o.codecs) {
-        for (const auto& arena : o.arenas) {
-          if (arena == "rotating" && codec != "identity") continue;  // which it has no room for
-          add("awc", topology, staleness, codec, arena);
-        }
-      }
-    }
-  }
+  for (const auto& rule : o.rules)
+    for (const auto& topology : o.topologies)
+      for (const auto& staleness : o.stalenesses)
+        for (const auto& codec : o.codecs)
+          for (const auto& arena : o.arenas)
+            if (arena == "fixed" || (rule == "awc" && codec == "identity"))
+              add(rule, topology, staleness, codec, arena);
   add("allreduce", o.topologies.front(), "0", "identity", "fixed");
   return methods;
 }
@@ -331,6 +330,7 @@ int run(const Group& group, int argc, char** argv) {
     compute_of(o, group.rank());
     for (const auto& text : o.stalenesses) bench::staleness_of(text);
     for (const auto& name : o.codecs) codec::by_name(name);
+    for (const auto& name : o.rules) algorithm::by_name(name);
     for (const auto& name : o.topologies) topology_from(name);
   });
   const auto methods = methods_of(group, o);
