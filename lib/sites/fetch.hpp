@@ -9,6 +9,8 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "sites/wire.hpp"
@@ -54,6 +56,7 @@ class Fetch {
         what_(what),
         bytes_(std::make_shared<AlignedBuffer>(static_cast<std::size_t>(what.bytes))),
         chunks_(what.chunks(), State::missing),
+        hashes_(what.chunks()),
         missing_(what.chunks()),
         last_(now) {}
 
@@ -91,7 +94,9 @@ class Fetch {
   bool take(const Chunk& chunk, Clock::time_point now) {
     if (chunk.index >= chunks_.size() || chunks_[chunk.index] == State::there) return false;
     if (chunk.bytes.size() != what_.chunk_size(chunk.index)) return false;
-    if (sha256_of(chunk.bytes) != chunk.sha256) return false;
+    std::string hash = sha256_of(chunk.bytes);
+    if (hash != chunk.sha256) return false;
+    hashes_[chunk.index] = std::move(hash);
     std::memcpy(bytes_->data() + chunk.index * chunk_bytes, chunk.bytes.data(), chunk.bytes.size());
     if (chunks_[chunk.index] == State::asked) --asked_;
     chunks_[chunk.index] = State::there;
@@ -108,9 +113,7 @@ class Fetch {
   bool is_whole() const { return missing_ == 0; }
 
   /// Of a whole one: the bytes are those that were announced.
-  bool is_as_announced() const {
-    return sha256_of({bytes_->data(), static_cast<std::size_t>(what_.bytes)}) == what_.sha256;
-  }
+  bool is_as_announced() const { return hash_of_chunks(hashes_) == what_.sha256; }
 
   std::shared_ptr<const AlignedBuffer> bytes() const { return bytes_; }
 
@@ -130,6 +133,7 @@ class Fetch {
   Publication what_;
   std::shared_ptr<AlignedBuffer> bytes_;
   std::vector<State> chunks_;
+  std::vector<std::string> hashes_;  ///< of those that are there
   std::size_t missing_, asked_ = 0, cursor_ = 0;
   Clock::time_point last_;  ///< a chunk came, or was asked for when none was under way
   Seconds patience_ = first_patience;

@@ -20,13 +20,16 @@ namespace {
 class NatsBus final : public Bus {
  public:
   NatsBus(const stream::Address& address, const BusOptions& options, LogSink log)
-      : run_(address.subject),
-        most_bytes_(options.most_bytes),
-        connection_(address, {.name = "fast site " + options.name,
-                              .patience = forever,
-                              .log = std::move(log),
-                              .ping_interval = ping_interval,
-                              .inbox_prefix = "_INBOX_" + options.name}) {
+      : run_(address.subject), most_bytes_(options.most_bytes) {
+    stream::BrokerOptions of{.name = "fast site " + options.name,
+                             .patience = forever,
+                             .log = std::move(log),
+                             .ping_interval = ping_interval,
+                             .inbox_prefix = "_INBOX_" + options.name,
+                             .buffer_bytes = buffer_bytes};
+    connections_.emplace_back(address, of);
+    of.log = {};
+    if (most_bytes_ > 0) connections_.emplace_back(address, of);
     require_room();
   }
 
@@ -38,29 +41,30 @@ class NatsBus final : public Bus {
   }
 
   void send(const std::string& subject, const std::string& text) override {
+    const stream::Connection& connection = text.size() > small ? connections_.back() : control();
     // What is sent while the connection is lost would come late, all at once.
-    if (!connection_.is_up()) return;
-    natsConnection_Publish(connection_.handle(), subject.c_str(), text.data(),
+    if (!connection.is_up()) return;
+    natsConnection_Publish(connection.handle(), subject.c_str(), text.data(),
                            static_cast<int>(text.size()));
   }
 
   /// A server answers by itself where nobody has subscribed ("no responders").
   void probe(const std::string& subject, const std::string& reply) override {
-    if (!connection_.is_up()) return;
-    natsConnection_PublishRequest(connection_.handle(), subject.c_str(), reply.c_str(), nullptr, 0);
+    if (!control().is_up()) return;
+    natsConnection_PublishRequest(control().handle(), subject.c_str(), reply.c_str(), nullptr, 0);
   }
 
   void listen(const std::string& subject, Handler handler) override {
     Subscription& made = subscriptions_.emplace_back();
     made.handler = std::move(handler);
     const natsStatus status = natsConnection_Subscribe(
-        &made.handle, connection_.handle(), subject.c_str(), &Subscription::on_message, &made);
+        &made.handle, control().handle(), subject.c_str(), &Subscription::on_message, &made);
     require(status == NATS_OK, ErrorKind::resource, "{}: no subscription to {}: {}",
-            connection_.shown(), printable(subject), printable(stream::text_of(status)));
+            control().shown(), printable(subject), printable(stream::text_of(status)));
   }
 
   void require_usable() const override {
-    connection_.require_alive();
+    for (const stream::Connection& connection : connections_) connection.require_alive();
     require_room();
   }
 
@@ -69,6 +73,8 @@ class NatsBus final : public Bus {
  private:
   static constexpr std::chrono::milliseconds forever{std::chrono::hours(24 * 365)};
   static constexpr std::chrono::milliseconds ping_interval{600};
+  static constexpr int buffer_bytes = 128 * 1024;
+  static constexpr std::size_t small = 16 * 1024;
 
   struct Subscription {
     Handler handler;
@@ -103,19 +109,25 @@ class NatsBus final : public Bus {
     }
   };
 
+  const stream::Connection& control() const { return connections_.front(); }
+
   /// The client library drops what is larger. After a connection was lost, the server may be
   /// another one.
   void require_room() const {
-    const std::int64_t most = natsConnection_GetMaxPayload(connection_.handle());
-    require(most <= 0 || std::cmp_greater_equal(most, most_bytes_), ErrorKind::resource,
-            "{}: the server takes messages of at most {} bytes, and sites send up to {}; set its "
-            "max_payload to {} or more",
-            connection_.shown(), most, most_bytes_, most_bytes_);
+    for (const stream::Connection& connection : connections_) {
+      const std::int64_t most = connection.most_bytes();
+      require(most <= 0 || std::cmp_greater_equal(most, most_bytes_), ErrorKind::resource,
+              "{}: the server takes messages of at most {} bytes, and sites send up to {}; set its "
+              "max_payload to {} or more",
+              connection.shown(), most, most_bytes_, most_bytes_);
+    }
   }
 
   std::string run_;
   std::size_t most_bytes_;
-  stream::Connection connection_;
+  /// A site's large messages go over the second one. The client library holds a lock while it
+  /// writes, and reads and sends nothing else meanwhile: for as long as the link is full.
+  std::deque<stream::Connection> connections_;
   std::deque<Subscription> subscriptions_;
 };
 

@@ -131,12 +131,15 @@ void Node::set_progress(std::int64_t next, std::int64_t round) {
 }
 
 void Node::publish(Publication what, std::shared_ptr<const AlignedBuffer> bytes) {
+  const auto hashes = std::make_shared<const std::vector<std::string>>(
+      chunk_hashes({bytes->data(), bytes->size_bytes()}));
+  if (what.sha256.empty()) what.sha256 = hash_of_chunks(*hashes);
   Outgoing out;
   {
     const std::lock_guard lock(mutex_);
     const Content content = what.content;
     const auto now = Clock::now();
-    held_.push_back({std::move(what), std::move(bytes), now});
+    held_.push_back({std::move(what), std::move(bytes), hashes, now});
     drop_replaced(content, now);
     if (content == Content::state) state_asked_ = false;
     tell(out, "new");
@@ -229,12 +232,12 @@ void Node::hear_request(std::string_view text) {
     return bus_->send(to, encode(chunk));
   }
   const std::size_t end =
-      std::min(request->first + std::min(request->count, most_asked), held.what.chunks());
+      std::min(request->first + std::min(request->count, most_asked), held.hashes->size());
   double sent = 0;
   for (chunk.index = request->first; chunk.index < end; ++chunk.index) {
     chunk.bytes = {held.bytes->data() + chunk.index * chunk_bytes,
                    held.what.chunk_size(chunk.index)};
-    chunk.sha256 = sha256_of(chunk.bytes);
+    chunk.sha256 = (*held.hashes)[chunk.index];
     bus_->send(to, encode(chunk));
     sent += static_cast<double>(chunk.bytes.size());
   }

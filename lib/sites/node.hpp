@@ -59,7 +59,7 @@ class Node {
   /// It takes part from exchange `next` on, and so many rounds count as made.
   void begin(std::int64_t next, std::int64_t round);
   void set_progress(std::int64_t next, std::int64_t round);
-  /// Holds the publication for the others. Two messages and one state are held; at staleness above
+  /// Holds the publication for the others, and sets its hash if it has none. Two messages and one state are held; at staleness above
   /// 0 also two older messages, while somebody reads them.
   void publish(Publication what, std::shared_ptr<const AlignedBuffer> bytes);
   /// A site asks for a state, and none of the next exchange is held.
@@ -107,6 +107,7 @@ class Node {
   struct Held {
     Publication what;
     std::shared_ptr<const AlignedBuffer> bytes;
+    std::shared_ptr<const std::vector<std::string>> hashes;  ///< of its chunks
     Clock::time_point published;
     Clock::time_point asked{};  ///< somebody has asked for a part of it
   };

@@ -224,7 +224,6 @@ void Site::publish(Content content, std::int64_t number,
   what.samples = options_.samples;
   what.view = view_;
   what.bytes = bytes->size_bytes();
-  what.sha256 = sha256_of({bytes->data(), bytes->size_bytes()});
   node_->publish(std::move(what), bytes);
 }
 

@@ -2,6 +2,7 @@
 
 #include <fast/core/error.hpp>
 
+#include <fmt/ranges.h>
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -211,6 +212,18 @@ std::string sha256_of(std::span<const std::byte> bytes) {
   std::string text;
   for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
   return text;
+}
+
+std::vector<std::string> chunk_hashes(std::span<const std::byte> bytes) {
+  std::vector<std::string> hashes;
+  for (; !bytes.empty(); bytes = bytes.subspan(std::min(chunk_bytes, bytes.size())))
+    hashes.push_back(sha256_of(bytes.first(std::min(chunk_bytes, bytes.size()))));
+  return hashes;
+}
+
+std::string hash_of_chunks(const std::vector<std::string>& hashes) {
+  const std::string text = fmt::format("{}", fmt::join(hashes, ""));
+  return sha256_of(std::as_bytes(std::span(text)));
 }
 
 }  // namespace fast::sites

@@ -13,7 +13,7 @@
 
 namespace fast::sites {
 
-inline constexpr int wire_format = 2;
+inline constexpr int wire_format = 3;
 inline constexpr std::size_t chunk_bytes = 64 * 1024;
 /// Of a message: a chunk and the line ahead of it.
 inline constexpr std::size_t most_message_bytes = chunk_bytes + 1024;
@@ -40,7 +40,7 @@ struct Publication {
   std::string view;        ///< SHA-256 of the names of the sites that its site saw
   std::int64_t base = -1;  ///< of a difference: the message that it is to be added to; -1: whole
   std::uint64_t bytes = 0;
-  std::string sha256;  ///< of all bytes, in hexadecimal digits
+  std::string sha256;  ///< hash_of_chunks()
   bool operator==(const Publication&) const = default;
 
   std::size_t chunks() const { return (bytes + chunk_bytes - 1) / chunk_bytes; }
@@ -101,5 +101,9 @@ bool is_site_name(std::string_view name);
 
 /// In hexadecimal digits.
 std::string sha256_of(std::span<const std::byte> bytes);
+/// Of each chunk of a publication with these bytes.
+std::vector<std::string> chunk_hashes(std::span<const std::byte> bytes);
+/// Of a publication with such chunks: the SHA-256 of their hashes, as text, one after the other.
+std::string hash_of_chunks(const std::vector<std::string>& hashes);
 
 }  // namespace fast::sites

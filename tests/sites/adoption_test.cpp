@@ -66,7 +66,8 @@ struct Asking {
       what.number = next;
       what.round = status.round;
       what.bytes = state->size_bytes();
-      what.sha256 = sites::sha256_of({state->data(), state->size_bytes()});
+      what.sha256 =
+          sites::hash_of_chunks(sites::chunk_hashes({state->data(), state->size_bytes()}));
       status.newest = {what};
     }
     others.send("run.new." + name, sites::encode(status));

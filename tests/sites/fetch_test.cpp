@@ -21,7 +21,7 @@ struct Origin {
     for (char& c : bytes) c = static_cast<char>(random());
     what.number = 3;
     what.bytes = size;
-    what.sha256 = sha256_of(std::as_bytes(std::span(bytes)));
+    what.sha256 = hash_of_chunks(chunk_hashes(std::as_bytes(std::span(bytes))));
   }
   Chunk chunk(std::size_t index) const {
     Chunk chunk{"a", 1, Content::message, 3, index, false, {}, {}};

@@ -46,9 +46,7 @@ struct HeldMessages {
     sites::Publication what;
     what.number = number;
     what.bytes = bytes;
-    const auto content = std::make_shared<AlignedBuffer>(bytes);
-    what.sha256 = sites::sha256_of({content->data(), bytes});
-    node.publish(what, content);
+    node.publish(what, std::make_shared<AlignedBuffer>(bytes));
   }
   /// True if the chunk comes, false if it is gone.
   bool asks(std::int64_t number, std::size_t index) {

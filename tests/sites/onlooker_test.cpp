@@ -288,7 +288,7 @@ TEST_CASE("states of a foreign site that are not what they should be are not rea
     what.content = sites::Content::state;
     what.number = 5;
     what.bytes = announced;
-    what.sha256 = hash.empty() ? sites::sha256_of({buffer->data(), bytes}) : hash;
+    what.sha256 = hash;
     foreign.publish(what, buffer);
     return error_when([&] { onlooker_on(hub).fetch("m", in(4)); });
   };

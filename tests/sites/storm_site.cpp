@@ -134,6 +134,7 @@ int run(const Options& given) {
            {"slowest", slowest_s},
            {"taken", taken.since(stats)},
            {"age", stats.median_age},
+           {"waited", stats.waited_s},
            {"sent", stats.bytes_sent},
            {"received", stats.bytes_received},
            {"left_out", stats.left_out},

@@ -78,15 +78,27 @@ TEST_CASE("SHA-256 is that of FIPS 180-2") {
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
+TEST_CASE("a publication's hash is that of its chunks' hashes") {
+  const std::string bytes = std::string(chunk_bytes, 'x') + "abc";
+  const auto all = std::as_bytes(std::span(bytes));
+  const auto hashes = chunk_hashes(all);
+  REQUIRE(hashes.size() == 2);
+  CHECK(hashes[0] == sha256_of(all.first(chunk_bytes)));
+  CHECK(hashes[1] == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  const std::string joined = hashes[0] + hashes[1];
+  CHECK(hash_of_chunks(hashes) == sha256_of(std::as_bytes(std::span(joined))));
+  CHECK(chunk_hashes({}).empty());
+}
+
 TEST_CASE("what is no message of this format is none") {
   CHECK_FALSE(decode_status(""));
   CHECK_FALSE(decode_status("{}\n"));
   CHECK_FALSE(decode_status("null\n"));
   CHECK_FALSE(decode_chunk(encode(example_status())));
   std::string other = encode(example_status());
-  const std::size_t at = other.find("\"format\":2");
+  const std::size_t at = other.find("\"format\":3");
   REQUIRE(at != other.npos);
-  other.replace(at, 10, "\"format\":1");
+  other.replace(at, 10, "\"format\":2");
   CHECK_FALSE(decode_status(other));
 }
 
@@ -108,9 +120,9 @@ TEST_CASE("names and numbers that are out of range make a message none") {
   CHECK_FALSE(with([](Status& status) { status.newest[0].bytes = 1ULL << 60U; }));
   CHECK_FALSE(with([](Status& status) { status.newest[0].base = 11; }));
   CHECK_FALSE(with([](Status& status) { status.newest[0].base = -2; }));
-  for (const char* format : {"1e300", "2.5", "-1", "null", "\"2\""}) {
+  for (const char* format : {"1e300", "2.5", "-1", "null", "\"3\""}) {
     std::string text = encode(example_status());
-    text.replace(text.find("\"format\":2"), 10, fmt::format("\"format\":{}", format));
+    text.replace(text.find("\"format\":3"), 10, fmt::format("\"format\":{}", format));
     INFO(text);
     CHECK_FALSE(decode_status(text));
   }

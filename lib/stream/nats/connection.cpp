@@ -228,6 +228,7 @@ void set_waits(Options& options, const BrokerOptions& of) {
   options.set(natsOptions_SetPingInterval, of.ping_interval.count());
   options.set(natsOptions_SetMaxPingsOut, most_unanswered_pings);
   options.set(natsOptions_SetFailRequestsOnDisconnect, true);
+  if (of.buffer_bytes > 0) options.set(natsOptions_SetIOBufSize, of.buffer_bytes);
 }
 
 /// Version 3.4 of the client library leaves out a signature that begins with a zero byte: one of
@@ -284,6 +285,7 @@ Connection::Connection(const Address& address, const BrokerOptions& options)
   with.set(natsOptions_SetReconnectedCB, on_back, this);
   with.set(natsOptions_SetClosedCB, on_closed, this);
   const natsStatus status = connect_by(with, address.security, connection_);
+  ask_most_bytes();
   if (status == NATS_OK) return;
   const std::string why = text_of(status);
   if (address.servers.size() > 1) require_each(address, with);
@@ -335,6 +337,7 @@ void Connection::lost() {
 }
 
 void Connection::back() {
+  ask_most_bytes();
   {
     const std::lock_guard lock(mutex_);
     lost_since_.reset();

@@ -3,8 +3,10 @@
 
 #include <nats/nats.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -58,6 +60,9 @@ class Connection {
   std::chrono::milliseconds patience() const { return options_.patience; }
 
   bool is_up() const;
+  /// Of a message that the server takes, which may be another one after a connection was lost. Below
+  /// 1: any.
+  std::int64_t most_bytes() const { return most_bytes_; }
   /// Throws Error(resource) when the connection is lost for longer than the patience, or closed.
   void require_alive() const;
 
@@ -70,6 +75,7 @@ class Connection {
   void lost();
   void back();
   void log(LogLevel level, const std::string& text) const;
+  void ask_most_bytes() { most_bytes_ = natsConnection_GetMaxPayload(connection_); }
 
   const BrokerOptions options_;
   const std::string shown_;
@@ -78,6 +84,7 @@ class Connection {
   std::optional<Clock::time_point> lost_since_;
   bool is_closed_ = false, ends_ = false;
   std::string refused_;  ///< what the server has refused last
+  std::atomic<std::int64_t> most_bytes_ = 0;
   natsConnection* connection_ = nullptr;
 };
 

@@ -70,7 +70,7 @@ class NatsSink final : public Sink {
   }
 
   std::size_t most_bytes() const override {
-    const std::int64_t of_server = natsConnection_GetMaxPayload(connection_->handle());
+    const std::int64_t of_server = connection_->most_bytes();
     return static_cast<std::size_t>(most_bytes_ < 1 ? of_server : std::min(of_server, most_bytes_));
   }
 
