@@ -13,7 +13,8 @@
 namespace fast::simulation {
 namespace {
 
-constexpr std::string_view cluster_reader = "cluster";
+// What errors begin with.
+constexpr std::string_view cluster_reader = "cluster", sites_reader = "sites";
 constexpr double most_workers = 1e6;
 
 // A key of a table: its member, and the numbers that are allowed.
@@ -55,8 +56,8 @@ const std::vector<Key<PlannedSite>> site_keys = {{
 template <class T>
 class Numbers {
  public:
-  Numbers(const toml::table& table, std::string path, const std::vector<Key<T>>& keys)
-      : table_(table), path_(std::move(path)), keys_(keys) {}
+  Numbers(const toml::table& table, const TomlOrigin& origin, const std::vector<Key<T>>& keys)
+      : table_(table), path_(origin.path), who_(origin.who), keys_(keys) {}
 
   // `more`: a key of something else.
   T read(std::string_view more = {}) const {
@@ -73,7 +74,7 @@ class Numbers {
     if (!more.empty()) names.push_back(more);
     for (const auto& [name, node] : table_) {
       const bool known = contains(names, name.str());
-      require(known, ErrorKind::argument, "cluster: {}:{}: there is no key \"{}\"{}", path_,
+      require(known, ErrorKind::argument, "{}: {}:{}: there is no key \"{}\"{}", who_, path_,
               node.source().begin.line, name.str(), did_you_mean(name.str(), names));
     }
   }
@@ -81,13 +82,13 @@ class Numbers {
   void take(const Key<T>& key, T& result) const {
     const toml::node* node = table_.get(key.name);
     require(node != nullptr || !key.required, ErrorKind::argument,
-            "cluster: {}: the key \"{}\" is missing", place(), key.name);
+            "{}: {}: the key \"{}\" is missing", who_, place(), key.name);
     if (node == nullptr) return;
     const bool whole = std::holds_alternative<int T::*>(key.member);
     const std::optional<double> value = node->value<double>();
     const bool fits = value && (node->is_number()) && (!whole || *value == std::floor(*value)) &&
                       *value >= key.low && *value <= key.high;
-    require(fits, ErrorKind::argument, "cluster: {}:{}: key \"{}\" is a {} from {} to {}", path_,
+    require(fits, ErrorKind::argument, "{}: {}:{}: key \"{}\" is a {} from {} to {}", who_, path_,
             node->source().begin.line, key.name, whole ? "whole number" : "number", key.low,
             key.high);
     if (whole) {
@@ -105,14 +106,16 @@ class Numbers {
 
   const toml::table& table_;
   std::string path_;
+  std::string_view who_;
   const std::vector<Key<T>>& keys_;
 };
 
 }  // namespace
 
 Cluster parse_cluster(const std::string& text, const std::string& path) {
-  const toml::table table = toml_table(text, {path, ErrorKind::argument, cluster_reader});
-  const Cluster cluster = Numbers(table, path, cluster_keys).read();
+  const TomlOrigin origin{path, ErrorKind::argument, cluster_reader};
+  const toml::table table = toml_table(text, origin);
+  const Cluster cluster = Numbers(table, origin, cluster_keys).read();
   const double workers = 1.0 * cluster.hosts * cluster.workers_per_host;
   require(workers <= most_workers, ErrorKind::argument,
           "cluster: {}: {} hosts with {} workers each; at most {} workers are planned", path,
@@ -121,19 +124,21 @@ Cluster parse_cluster(const std::string& text, const std::string& path) {
 }
 
 PlannedSites parse_sites(const std::string& text, const std::string& path) {
-  const toml::table table = toml_table(text, {path, ErrorKind::argument, cluster_reader});
-  PlannedSites result = Numbers(table, path, sites_keys).read("site");
+  const TomlOrigin origin{path, ErrorKind::argument, sites_reader};
+  const toml::table table = toml_table(text, origin);
+  PlannedSites result = Numbers(table, origin, sites_keys).read("site");
   const toml::array* sites = table["site"].as_array();
   require(sites != nullptr && sites->size() >= 2 && sites->is_homogeneous<toml::table>(),
           ErrorKind::argument,
-          "cluster: {}: two tables [[site]] or more are required, one for each site", path);
+          "{}: {}: two tables [[site]] or more are required, one for each site", sites_reader,
+          path);
   for (const toml::node& site : *sites)
-    result.sites.push_back(Numbers(*site.as_table(), path, site_keys).read());
+    result.sites.push_back(Numbers(*site.as_table(), origin, site_keys).read());
   return result;
 }
 
 PlannedSites load_sites(const std::string& path) {
-  return parse_sites(text_of_file(path, cluster_reader, "give a TOML file that describes sites"),
+  return parse_sites(text_of_file(path, sites_reader, "give a TOML file that describes sites"),
                      path);
 }
 

@@ -30,7 +30,7 @@ TEST_CASE("a cluster file is read, and written again") {
 
 TEST_CASE("mistakes in a cluster file give one error with file, line and key") {
   CHECK_THROWS_WITH(parsed("hosts = 2\n"),
-                    Contains("c.toml: the key \"link_bandwidth\" is missing"));
+                    Contains("cluster: c.toml: the key \"link_bandwidth\" is missing"));
   CHECK_THROWS_WITH(
       parsed(least + "step_jiter = 1\n"),
       Contains("c.toml:5: there is no key \"step_jiter\"; did you mean \"step_jitter\"?"));
@@ -65,15 +65,15 @@ TEST_CASE("a file of sites is read") {
 
 TEST_CASE("mistakes in a file of sites give one error with file, line and key") {
   CHECK_THROWS_WITH(parse_sites("step_s = 1\npayload_bytes = 4\n", "s.toml"),
-                    Contains("s.toml: two tables [[site]] or more are required"));
+                    Contains("sites: s.toml: two tables [[site]] or more are required"));
   CHECK_THROWS_WITH(parse_sites(of_two.substr(0, of_two.rfind("[[")), "s.toml"),
                     Contains("two tables [[site]]"));
   CHECK_THROWS_WITH(parse_sites("site = 3\nstep_s = 1\npayload_bytes = 4\n", "s.toml"),
                     Contains("two tables [[site]]"));
   CHECK_THROWS_WITH(parse_sites(of_two + "band = 1\n", "s.toml"),
-                    Contains("s.toml:10: there is no key \"band\"; did you mean"));
+                    Contains("sites: s.toml:10: there is no key \"band\"; did you mean"));
   CHECK_THROWS_WITH(parse_sites(of_two + "[[site]]\nlatency_s = 1\n", "s.toml"),
-                    Contains("s.toml:10: the key \"bandwidth\" is missing"));
+                    Contains("sites: s.toml:10: the key \"bandwidth\" is missing"));
   CHECK_THROWS_WITH(parse_sites(of_two + "[[site]]\nbandwidth = 0\nlatency_s = 1\n", "s.toml"),
-                    Contains("s.toml:11: key \"bandwidth\" is a number from 1"));
+                    Contains("sites: s.toml:11: key \"bandwidth\" is a number from 1"));
 }

@@ -349,8 +349,8 @@ class Planning {
   tools::Command& command() const { return command_; }
 
   void run(const mpi::Communicator* world) const {
-    if (!sites_.empty()) return plan_sites();
     if (world == nullptr) {
+      if (!sites_.empty()) return plan_sites();
       measure_.check_unused();
       require(!cluster_.empty(), ErrorKind::argument,
               "plan: give --cluster FILE, --sites FILE, or --measure under fastrun or mpiexec");
@@ -361,6 +361,8 @@ class Planning {
     agree(group, Deadline(start_limit), "plan", [&] {
       require(cluster_.empty(), ErrorKind::argument,
               "plan: --cluster and --measure exclude each other; leave one out");
+      require(sites_.empty(), ErrorKind::argument,
+              "plan: --sites and --measure exclude each other; leave one out");
       static_cast<void>(plan_options());
       if (group.rank() == 0) check_names(options_.topologies);
       if (!svg_.empty() && group.rank() == 0) require_writable(svg_);
