@@ -29,6 +29,19 @@ std::string metric_name(std::string_view scalar) {
   return name;
 }
 
+/// Of "site/of/oslo/round", the gauge of "site/of/round" has a label: site="oslo".
+struct ScalarGauge {
+  explicit ScalarGauge(std::string_view name) : scalar(name) {
+    constexpr std::string_view of = "site/of/";
+    const std::size_t end = name.find('/', of.size());
+    if (!name.starts_with(of) || end == name.npos) return;
+    scalar = std::string(of).append(name.substr(end + 1));
+    labels.emplace("site", name.substr(of.size(), end - of.size()));
+  }
+  std::string scalar;
+  Labels labels;
+};
+
 /// The metrics of one worker.
 class Metrics {
   template <class Builder, class... Values>
@@ -53,8 +66,9 @@ class Metrics {
     return add(prometheus::BuildCounter(), name, help, labels);
   }
 
-  prometheus::Gauge& gauge(const std::string& name, const std::string& help) {
-    return add(prometheus::BuildGauge(), name, help, Labels());
+  prometheus::Gauge& gauge(const std::string& name, const std::string& help,
+                           const Labels& labels = {}) {
+    return add(prometheus::BuildGauge(), name, help, labels);
   }
 
   prometheus::Histogram& ages() {
@@ -108,7 +122,8 @@ class Prometheus final : public Observer {
   }
 
   void on_scalar(const ScalarEvent& event) noexcept override {
-    metrics_.gauge(metric_name(event.name), "The scalar " + std::string(event.name))
+    const ScalarGauge gauge(event.name);
+    metrics_.gauge(metric_name(gauge.scalar), "The scalar " + gauge.scalar, gauge.labels)
         .Set(event.value);
   }
 

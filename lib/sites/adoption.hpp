@@ -51,8 +51,7 @@ class Adoption {
   /// Error(deadline).
   void await_others() {
     const auto are_there = [&] {
-      std::vector<Status> others = node_.living();
-      std::erase_if(others, [&](const Status& other) { return other.about != about_; });
+      const std::vector<Status> others = node_.alike();
       return std::ranges::any_of(others, &Status::begun) ||
              static_cast<int>(others.size()) + 1 >= options_.expect;
     };

@@ -26,6 +26,7 @@ class NatsBus final : public Bus {
                              .log = std::move(log),
                              .ping_interval = ping_interval,
                              .inbox_prefix = "_INBOX_" + options.name,
+                             .sends_at_once = true,
                              .buffer_bytes = buffer_bytes};
     connections_.emplace_back(address, of);
     of.log = {};

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/message.hpp"
+#include "core/timeline_clock.hpp"
 
 namespace fast::sites {
 namespace {
@@ -18,8 +19,19 @@ constexpr Seconds overdue{0.35};
 /// A state that nobody has asked for so long is not held any more.
 constexpr Seconds state_lives{30};
 constexpr std::size_t held_messages = 2, held_while_read = 2, remembered_refusals = 8;
+/// A reader asks again for chunks that have not come.
+constexpr std::size_t most_times = 4;
+/// 4 MB a second for readers that are no sites.
+constexpr std::size_t guest_chunks = 64;
+constexpr Seconds a_second{1};
 /// Somebody who has asked for a part of a message reads on within this time, or not at all.
 constexpr Seconds reading_lasts{2};
+
+std::int64_t timeline_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             TimelineClock::of_process().at(Clock::now()))
+      .count();
+}
 
 /// Later than all that is known. Where nobody knows of another process with this name, that which
 /// began later, as far as clocks agree.
@@ -210,39 +222,70 @@ void Node::hear_wish(std::string_view text) {
 }
 
 void Node::hear_request(std::string_view text) {
+  const std::int64_t heard_us = timeline_us();
   const auto request = decode_request(text);
   if (!request) return;
   Held held;
+  std::size_t end = 0;
   {
     const std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
     // Another process with this name may hear it, too.
     if (!appeared_ || replaced_ || request->incarnation != own_.incarnation) return;
     const auto found = std::ranges::find_if(held_, [&](const Held& one) {
       return one.what.content == request->content && one.what.number == request->number;
     });
     if (found != held_.end()) {
-      found->asked = Clock::now();
+      found->asked = now;
+      const std::size_t chunks = found->hashes->size(), first = std::min(request->first, chunks);
+      const std::size_t asked = std::min({request->count, most_asked, chunks - first});
+      end = first + grant(*found, request->reader, asked, now);
       held = *found;
     }
   }
   const std::string to = subject("data", own_.site) + "." + request->reader;
-  Chunk chunk{own_.site, request->incarnation, request->content, request->number, 0, false, {}, {}};
+  Chunk chunk{.site = own_.site,
+              .incarnation = request->incarnation,
+              .content = request->content,
+              .number = request->number,
+              .sha256 = {},
+              .bytes = {},
+              .asked_us = request->sent_us,
+              .heard_us = heard_us,
+              .sent_us = heard_us};
   if (held.bytes == nullptr) {
     chunk.gone = true;
     return bus_->send(to, encode(chunk));
   }
-  const std::size_t end =
-      std::min(request->first + std::min(request->count, most_asked), held.hashes->size());
   double sent = 0;
   for (chunk.index = request->first; chunk.index < end; ++chunk.index) {
     chunk.bytes = {held.bytes->data() + chunk.index * chunk_bytes,
                    held.what.chunk_size(chunk.index)};
     chunk.sha256 = (*held.hashes)[chunk.index];
+    chunk.sent_us = timeline_us();
     bus_->send(to, encode(chunk));
     sent += static_cast<double>(chunk.bytes.size());
   }
   const std::lock_guard lock(mutex_);
   bytes_sent_ += sent;
+}
+
+/// How many chunks somebody gets. A site gets each a few times, as some are lost. Those that are no
+/// sites share what there is for them in a second, a twentieth of what they read at least.
+std::size_t Node::grant(Held& held, const std::string& reader, std::size_t asked,
+                        Clock::time_point now) {
+  const std::size_t chunks = held.hashes->size();
+  const bool is_site = table_.living(reader, now) != nullptr;
+  if (!is_site && now - guests_since_ >= a_second) {
+    guests_since_ = now;
+    guests_given_ = 0;
+  }
+  std::size_t& given = is_site ? held.given[reader] : guests_given_;
+  const std::size_t most =
+      is_site ? most_times * chunks + most_asked : std::max(guest_chunks, chunks / 20);
+  const std::size_t granted = std::min(asked, most - std::min(most, given));
+  given += granted;
+  return granted;
 }
 
 // What the others say.
@@ -312,6 +355,7 @@ void Node::ask_for_states(Outgoing& out, Clock::time_point now) {
 
 /// Frees memory that nobody needs any more.
 void Node::forget_old(Clock::time_point now) {
+  table_.forget(now);
   std::erase_if(held_, [&](const Held& held) {
     const auto last = std::max(held.asked, held.published);
     return held.what.content == Content::state && now - last > state_lives;
@@ -343,6 +387,12 @@ std::vector<Status> Node::living() const {
   return found;
 }
 
+std::vector<Status> Node::alike() const {
+  std::vector<Status> sites = living();
+  std::erase_if(sites, [this](const Status& site) { return site.about != options_.about; });
+  return sites;
+}
+
 std::optional<Status> Node::living(const std::string& site) const {
   const std::lock_guard lock(mutex_);
   const Status* status = table_.living(site, Clock::now());
@@ -359,7 +409,9 @@ void Node::look_at(OtherSite& site) const {
   site.seen_s = table_.silent_s(site.name, Clock::now()).value_or(0);
   if (const Status* status = table_.latest(site.name)) site.round = status->round;
   const auto mailbox = mailboxes_.find(site.name);
-  if (mailbox != mailboxes_.end()) site.delay_s = mailbox->second.delay_s;
+  if (mailbox == mailboxes_.end()) return;
+  site.delay_s = mailbox->second.delay_s;
+  site.clock_ahead_s = mailbox->second.clock.seconds().value_or(0);
 }
 
 // What this site reads.
@@ -452,7 +504,8 @@ void Node::ask(Outgoing& out, const std::string& site, Fetch& fetch, std::size_t
                Clock::time_point now) {
   while (const auto run = fetch.next(most, now)) {
     const ChunkRequest request{own_.site,           fetch.incarnation(), fetch.what().content,
-                               fetch.what().number, run->first,          run->count};
+                               fetch.what().number, run->first,          run->count,
+                               timeline_us()};
     out.letters.push_back({subject("get", site), encode(request)});
   }
 }
@@ -482,6 +535,7 @@ void Node::hear_chunk(std::string_view on, std::string_view text) {
     if (found == mailboxes_.end()) return;
     Mailbox& mailbox = found->second;
     if (!mailbox.fetch || !mailbox.fetch->is_of(*chunk)) return;
+    mailbox.clock.add(*chunk, timeline_us());
     if (!chunk->gone && mailbox.fetch->take(*chunk, now)) {
       bytes_received_ += static_cast<double>(chunk->bytes.size());
       mailbox.delay_s = mailbox.fetch->delay().value_or(Seconds(mailbox.delay_s)).count();
@@ -497,20 +551,18 @@ void Node::hear_chunk(std::string_view on, std::string_view text) {
       mailbox.fetch.reset();
     }
     if (!whole) read_on(out, now);
-    changed_.notify_all();
+    if (chunk->gone) changed_.notify_all();
   }
   send(out);
   if (whole) keep(chunk->site, *whole);
 }
 
-/// Looks at all bytes without the lock: beats go on meanwhile.
 void Node::keep(const std::string& site, const Fetch& fetch) {
   Outgoing out;
-  const bool is_good = fetch.is_as_announced();
   {
     const std::lock_guard lock(mutex_);
     Mailbox& mailbox = mailboxes_[site];
-    if (!is_good) {
+    if (!fetch.is_as_announced()) {
       out.warnings.push_back(fmt::format(
           "site {}: publication {} of site {} is not what was announced; it is left out", own_.site,
           fetch.what().number, site));

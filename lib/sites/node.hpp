@@ -18,6 +18,7 @@
 
 #include "membership/periodic_thread.hpp"
 #include "sites/bus.hpp"
+#include "sites/clock_ahead.hpp"
 #include "sites/fetch.hpp"
 #include "sites/site_table.hpp"
 
@@ -59,8 +60,8 @@ class Node {
   /// It takes part from exchange `next` on, and so many rounds count as made.
   void begin(std::int64_t next, std::int64_t round);
   void set_progress(std::int64_t next, std::int64_t round);
-  /// Holds the publication for the others, and sets its hash if it has none. Two messages and one state are held; at staleness above
-  /// 0 also two older messages, while somebody reads them.
+  /// Holds the publication for the others, and sets its hash if it has none. Two messages and one
+  /// state are held; at staleness above 0 also two older messages, while somebody reads them.
   void publish(Publication what, std::shared_ptr<const AlignedBuffer> bytes);
   /// A site asks for a state, and none of the next exchange is held.
   bool is_asked_for_state() const;
@@ -79,6 +80,8 @@ class Node {
 
   // Inside of wait() or not: each takes the lock.
   std::vector<Status> living() const;
+  /// Those of them with the model and the options of this site.
+  std::vector<Status> alike() const;
   std::optional<Status> living(const std::string& site) const;
   /// Seconds since the site said something; none: never.
   std::optional<double> silent_s(const std::string& site) const;
@@ -109,7 +112,8 @@ class Node {
     std::shared_ptr<const AlignedBuffer> bytes;
     std::shared_ptr<const std::vector<std::string>> hashes;  ///< of its chunks
     Clock::time_point published;
-    Clock::time_point asked{};  ///< somebody has asked for a part of it
+    Clock::time_point asked{};                   ///< somebody has asked for a part of it
+    std::map<std::string, std::size_t> given{};  ///< chunks, by the site that reads
   };
   /// Of one other site.
   struct Mailbox {
@@ -120,6 +124,7 @@ class Node {
     Clock::time_point asked{};  ///< for a state
     Clock::time_point given{};  ///< a part of it, or it was first asked for
     double delay_s = 0;         ///< of the latest fetch that has brought something
+    ClockAhead clock{};
     /// What is not to be read again: it is gone, damaged or being looked at.
     std::vector<std::pair<std::uint64_t, Publication>> refused;
   };
@@ -156,6 +161,8 @@ class Node {
            Clock::time_point now);
   void ask_for_states(Outgoing& out, Clock::time_point now);
   bool is_overdue(const std::string& site, Clock::time_point now) const;
+  std::size_t grant(Held& held, const std::string& reader, std::size_t asked,
+                    Clock::time_point now);
   void drop_replaced(Content content, Clock::time_point now);
   void forget_old(Clock::time_point now);
   // With the lock open.
@@ -176,6 +183,8 @@ class Node {
   FetchWindow window_;
   double bytes_sent_ = 0, bytes_received_ = 0;
   Clock::time_point said_{};
+  Clock::time_point guests_since_{};  ///< a second begins
+  std::size_t guests_given_ = 0;      ///< chunks in it
   std::optional<membership::PeriodicThread> beat_;
 };
 

@@ -20,11 +20,12 @@ std::vector<std::pair<std::string, double>> scalars_of(const SiteStats& stats) {
       {"site/median_age", stats.median_age}};
   for (const OtherSite& other : stats.others) {
     const auto add = [&](const char* what, double value) {
-      scalars.emplace_back(fmt::format("site/{}/{}", other.name, what), value);
+      scalars.emplace_back(fmt::format("site/of/{}/{}", other.name, what), value);
     };
     add("seen_s", other.seen_s);
     add("round", static_cast<double>(other.round));
     if (other.delay_s > 0) add("delay_s", other.delay_s);
+    if (other.clock_ahead_s != 0) add("clock_ahead_s", other.clock_ahead_s);
     if (other.reads > 0) add("age", static_cast<double>(other.age));
   }
   return scalars;

@@ -9,7 +9,8 @@
 
 namespace fast::sites {
 
-/// Names and values of scalars: "site/reads", and of each other site "site/NAME/round" and so on.
+/// Names and values of scalars: "site/reads", and of each other site "site/of/NAME/round" and so
+/// on.
 std::vector<std::pair<std::string, double>> scalars_of(const SiteStats& stats);
 
 /// Rows of a table: a name and a text.

@@ -39,6 +39,13 @@ class SiteTable {
     return true;
   }
 
+  /// Of sites that have said nothing for so long, nobody needs to know any more.
+  static constexpr Seconds remembered{600};
+  void forget(Clock::time_point now) {
+    for (const auto& [site, entry] : entries_)
+      if (site != own_ && now - entry.heard > remembered) known_.erase(site);
+  }
+
   /// The site's process is gone. The site is not there until it says something.
   void lose(const std::string& site) {
     const auto found = entries_.find(site);

@@ -126,7 +126,8 @@ std::string encode(const ChunkRequest& request) {
                   {"content", name_of(request.content)},
                   {"number", request.number},
                   {"first", request.first},
-                  {"count", request.count}});
+                  {"count", request.count},
+                  {"sent_us", request.sent_us}});
 }
 
 std::string encode(const Chunk& chunk) {
@@ -136,6 +137,9 @@ std::string encode(const Chunk& chunk) {
                               {"number", chunk.number},
                               {"index", chunk.index},
                               {"gone", chunk.gone},
+                              {"asked_us", chunk.asked_us},
+                              {"heard_us", chunk.heard_us},
+                              {"sent_us", chunk.sent_us},
                               {"sha256", chunk.sha256}});
   text.append(reinterpret_cast<const char*>(chunk.bytes.data()), chunk.bytes.size());
   return text;
@@ -177,6 +181,7 @@ std::optional<ChunkRequest> decode_request(std::string_view text) {
     request.number = count_in(json, "number");
     request.first = static_cast<std::size_t>(count_in(json, "first"));
     request.count = static_cast<std::size_t>(count_in(json, "count"));
+    request.sent_us = count_in(json, "sent_us");
     return request;
   });
 }
@@ -190,6 +195,9 @@ std::optional<Chunk> decode_chunk(std::string_view text) {
     chunk.number = count_in(json, "number");
     chunk.index = static_cast<std::size_t>(count_in(json, "index"));
     json.at("gone").get_to(chunk.gone);
+    chunk.asked_us = count_in(json, "asked_us");
+    chunk.heard_us = count_in(json, "heard_us");
+    chunk.sent_us = count_in(json, "sent_us");
     json.at("sha256").get_to(chunk.sha256);
     chunk.bytes = std::as_bytes(std::span(rest));
     return chunk;

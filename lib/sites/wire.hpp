@@ -70,6 +70,7 @@ struct ChunkRequest {
   Content content = Content::message;
   std::int64_t number = 0;
   std::size_t first = 0, count = 0;
+  std::int64_t sent_us = 0;  ///< by the reader's clock of timelines
 };
 
 /// A chunk of a publication; `gone`: the site does not hold it any more.
@@ -82,6 +83,8 @@ struct Chunk {
   bool gone = false;
   std::string sha256;  ///< of these bytes
   std::span<const std::byte> bytes;
+  std::int64_t asked_us = 0;               ///< sent_us of the request
+  std::int64_t heard_us = 0, sent_us = 0;  ///< by this site's clock
 };
 
 std::string encode(const Status& status);

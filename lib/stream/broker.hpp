@@ -159,6 +159,7 @@ struct BrokerOptions {
   /// A server that is silent for three of them has lost the connection.
   std::chrono::milliseconds ping_interval{5'000};
   std::string inbox_prefix{};  ///< subjects of answers to this program; empty: _INBOX
+  bool sends_at_once = false;  ///< else the client library waits for 1 ms for more
   int buffer_bytes = 0;        ///< what the client library reads and writes at once; 0: its default
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,6 +57,19 @@ struct HeldMessages {
                                                                number, index, 1}));
     await([&] { return come != before || gone != gone_before; });
     return come != before;
+  }
+  /// Sends so many requests for a chunk. How many come.
+  int given(std::int64_t number, int requests) {
+    await([this] { return incarnation != 0; });
+    const int before = come, gone_before = gone;
+    const auto ask = [&](std::int64_t of) {
+      reader.send("run.get.a",
+                  sites::encode(sites::ChunkRequest{"r", incarnation, Content::message, of, 0, 1}));
+    };
+    for (int k = 0; k < requests; ++k) ask(number);
+    ask(99);  // is answered after them
+    await([&] { return gone != gone_before; });
+    return come - before;
   }
   static void await(const std::function<bool()>& is_over) {
     const Deadline deadline(Seconds(10));
@@ -150,6 +164,27 @@ TEST_CASE("an incarnation is later than all that is known, also after the last g
     CHECK(incarnation > known);
     other.end();
   }
+}
+
+TEST_CASE("a site gets each chunk four times at most, and others share 64 in a second") {
+  HeldMessages site(true);
+  site.publish(0);
+  const auto began = Clock::now();
+  const int all = site.given(0, 200);
+  const double took_s = Seconds(Clock::now() - began).count();
+  CHECK(all >= 64);
+  CHECK(all <= 64 * (1 + std::floor(took_s)));
+  sites::Status status;
+  status.run = "run";
+  status.site = "r";
+  status.incarnation = 1;
+  site.reader.send("run.beat.r", sites::encode(status));
+  HeldMessages::await([&] { return site.node.living("r").has_value(); });
+  const int most = 4 * 3 + 16;  // of three chunks, and as many as one request asks for
+  CHECK(site.given(0, 100) == most);
+  CHECK(site.given(0, 10) == 0);
+  site.publish(1);
+  CHECK(site.given(1, 100) == most);
 }
 
 TEST_CASE("at staleness 0, two messages are held") {

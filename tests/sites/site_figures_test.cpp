@@ -41,7 +41,7 @@ TEST_CASE("observers get what a site has done and heard after each exchange") {
     stats[place] = sites::stats_of(*options.site);
   });
   for (const std::size_t i : {0U, 1U}) {
-    const std::string other = i == 0 ? "site/b/" : "site/a/";
+    const std::string other = i == 0 ? "site/of/b/" : "site/of/a/";
     for (const auto& [name, value] : sites::scalars_of(stats[i])) {
       CAPTURE(name);
       const bool is_of_other = name.starts_with(other);

@@ -91,3 +91,20 @@ TEST_CASE("a site does not count itself") {
   CHECK(table.living(now).empty());
   CHECK(table.living("own", now) != nullptr);
 }
+
+TEST_CASE(
+    "a site that has been silent for ten minutes is forgotten, and may come with any number") {
+  SiteTable table("own", Seconds(2));
+  const auto start = Clock::now();
+  table.hear(from("a", 5), start);
+  table.hear(from("b", 5), start + std::chrono::seconds(10));
+  table.forget(start + std::chrono::seconds(600));
+  CHECK(table.known().size() == 2);
+  CHECK_FALSE(table.hear(from("a", 4), start + std::chrono::seconds(600)));
+  table.forget(start + std::chrono::seconds(601));
+  CHECK(table.known("a") == 0);
+  CHECK(table.known("b") == 5);
+  CHECK(table.silent_s("a", start + std::chrono::seconds(601)) == Approx(601));
+  CHECK(table.hear(from("a", 4), start + std::chrono::seconds(602)));
+  CHECK(table.known("a") == 4);
+}

@@ -55,19 +55,21 @@ TEST_CASE("wishes come as they were sent, and others are none") {
 }
 
 TEST_CASE("requests and chunks come as they were sent, whatever their bytes") {
-  const auto request = decode_request(encode(ChunkRequest{"b", 5, Content::state, 3, 16, 4}));
+  const auto request = decode_request(encode(ChunkRequest{"b", 5, Content::state, 3, 16, 4, 17}));
   REQUIRE(request);
   CHECK((request->reader == "b" && request->incarnation == 5 && request->number == 3));
   CHECK((request->content == Content::state && request->first == 16 && request->count == 4));
+  CHECK(request->sent_us == 17);
 
   std::string bytes;
   for (int c = 0; c < 256; ++c) bytes += static_cast<char>(c);
   const auto values = std::as_bytes(std::span(bytes));
   const std::string text =
-      encode(Chunk{"a", 9, Content::message, 4, 2, false, sha256_of(values), values});
+      encode(Chunk{"a", 9, Content::message, 4, 2, false, sha256_of(values), values, 17, 20, 21});
   const auto chunk = decode_chunk(text);
   REQUIRE(chunk);
   CHECK((chunk->site == "a" && chunk->incarnation == 9 && chunk->number == 4 && chunk->index == 2));
+  CHECK((chunk->asked_us == 17 && chunk->heard_us == 20 && chunk->sent_us == 21));
   CHECK(std::ranges::equal(chunk->bytes, values));
   CHECK(chunk->sha256 == sha256_of(chunk->bytes));
 }

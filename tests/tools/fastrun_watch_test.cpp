@@ -115,6 +115,9 @@ TEST_CASE("other sites stand below the ranks, on half of the lines at most") {
   // The rank that has heard them has said nothing for 9 s since.
   CHECK_THAT(watch_lines(ranks, now + std::chrono::seconds(10)),
              ContainsSubstring("site oslo: seen 9.2 s ago, delay 51 ms, round 1450, age 20"));
+  CHECK_THAT(watch_lines(ranks, now + std::chrono::seconds(587)), ContainsSubstring("site turin"));
+  const std::string later = watch_lines(ranks, now + std::chrono::seconds(589));
+  CHECK_THAT(later, !ContainsSubstring("site turin") && ContainsSubstring("site oslo"));
   for (int k = 0; k < 30; ++k)
     take_status(ranks[1], "site s" + std::to_string(k) + " seen_s 0.1",
                 now + std::chrono::hours(1));

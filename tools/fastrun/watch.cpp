@@ -129,6 +129,9 @@ std::vector<std::size_t> by_need(const std::vector<WatchedRank>& ranks, Clock::t
   return order;
 }
 
+/// A site that was not seen for longer is not shown, as in the status of fast-sites.
+constexpr Seconds remembered{600};
+
 using Sites = std::vector<std::pair<std::string, WatchedSite>>;
 
 /// As the rank has it that has spoken last: it has taken the place of a lost one. While it is
@@ -141,6 +144,7 @@ Sites sites_of(const std::vector<WatchedRank>& ranks, Clock::time_point now) {
   Sites sites(latest->sites.begin(), latest->sites.end());
   const double silent_s = std::max(0.0, Seconds(now - latest->heard).count());
   for (auto& [name, site] : sites) site.seen_s += silent_s;
+  std::erase_if(sites, [](const auto& one) { return one.second.seen_s > remembered.count(); });
   return sites;
 }
 

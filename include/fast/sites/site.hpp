@@ -39,9 +39,12 @@ struct SiteOptions {
   /// published so many steps before, and training goes on meanwhile. The rule's own `period` has no
   /// meaning here, but all sites give the same.
   algorithm::Rule rule = algorithm::gasloc();
-  /// What messages are coded with: identity, bf16, fp16 or int8. int4 and int2 code differences,
-  /// for staleness 0 and a topology in which a site's neighbors stay.
+  /// What messages are coded with: identity, bf16, fp16 or int8. int4, int2 and Kind::sparse code
+  /// differences, for staleness 0 and a topology in which a site's neighbors stay.
   codec::Options codec{};
+  /// Kind::sparse sends the largest entries of a difference: this part of the parameters, at
+  /// least one.
+  double fraction = 0.01;
   /// Who reads whom, among the living sites in the order of their names. Another one for each
   /// exchange if it is a schedule. Exchanges with two sites or more ask it.
   TopologyRule topology = stencil::ring();
@@ -63,7 +66,9 @@ struct SiteOptions {
 /// What a site knows of another one.
 struct OtherSite {
   std::string name;
-  double seen_s = 0;       ///< seconds since its last sign of life
+  double seen_s = 0;  ///< seconds since its last sign of life
+  /// Its clock of timelines less this site's, to half of the shortest time there and back; 0: none.
+  double clock_ahead_s = 0;
   double delay_s = 0;      ///< from asking for its latest publication to the first part; 0: none
   std::int64_t round = 0;  ///< that it has made, as it said last
   std::int64_t reads = 0;  ///< its publications that were combined

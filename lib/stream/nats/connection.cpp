@@ -229,6 +229,7 @@ void set_waits(Options& options, const BrokerOptions& of) {
   options.set(natsOptions_SetMaxPingsOut, most_unanswered_pings);
   options.set(natsOptions_SetFailRequestsOnDisconnect, true);
   if (of.buffer_bytes > 0) options.set(natsOptions_SetIOBufSize, of.buffer_bytes);
+  if (of.sends_at_once) options.set(natsOptions_SetSendAsap, true);
 }
 
 /// Version 3.4 of the client library leaves out a signature that begins with a zero byte: one of

@@ -60,8 +60,8 @@ class Connection {
   std::chrono::milliseconds patience() const { return options_.patience; }
 
   bool is_up() const;
-  /// Of a message that the server takes, which may be another one after a connection was lost. Below
-  /// 1: any.
+  /// The largest message that the server takes; below 1: any. It may be another server after a
+  /// loss.
   std::int64_t most_bytes() const { return most_bytes_; }
   /// Throws Error(resource) when the connection is lost for longer than the patience, or closed.
   void require_alive() const;

@@ -218,13 +218,15 @@ void RunMetrics::add_interval() {
   interval_ = {.samples = now_.samples};
 }
 
-/// Of what the rank that has the connection knows of other sites: figures "NAME/WHAT".
+/// Of what the rank that has the connection knows of other sites: figures "of/NAME/WHAT".
 void RunMetrics::notify_sites() const {
+  constexpr std::string_view of = "of/";
   std::map<std::string, std::string> lines;
   for (const auto& [name, value] : site_) {
-    const std::size_t slash = name.find('/');
-    if (slash == std::string::npos) continue;
-    lines[name.substr(0, slash)] += fmt::format(" {} {:.3f}", name.substr(slash + 1), value);
+    if (!name.starts_with(of)) continue;
+    const std::size_t slash = name.find('/', of.size());
+    lines[name.substr(of.size(), slash - of.size())] +=
+        fmt::format(" {} {:.3f}", name.substr(slash + 1), value);
   }
   for (const auto& [site, figures] : lines)
     mpi::notify_launcher_status(fmt::format("site {}{}", site, figures));
