@@ -3,10 +3,12 @@
 #include <fast/core/error.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <utility>
 
+#include "algorithm/top_k.hpp"
 #include "combine/model_memory.hpp"
 #include "sites/packed_model.hpp"
 
@@ -17,7 +19,13 @@ using codec::Kind;
 
 bool is_coarse(Kind kind) {
   constexpr int fine = 8;
-  return codec::bits(kind) < fine;
+  return kind == Kind::sparse || codec::bits(kind) < fine;
+}
+
+std::size_t entries_of(const ParameterLayout& layout, double fraction) {
+  const auto count = static_cast<double>(layout.parameter_count());
+  return static_cast<std::size_t>(
+      std::clamp(std::round(fraction * count), 1.0, std::max(1.0, count)));
 }
 
 /// Calls part(piece, T{}) for each piece.
@@ -34,12 +42,12 @@ T* elements_of(const codec::Piece& piece, const AlignedBuffer& packed) {
 
 }  // namespace
 
-MessageCoder::MessageCoder(ParameterLayout layout, Kind kind)
+MessageCoder::MessageCoder(ParameterLayout layout, Kind kind, double fraction)
     : layout_(std::move(layout)),
       kind_(kind),
       sends_differences_(is_coarse(kind_)),
       whole_(layout_, sends_differences_ ? Kind::bf16 : kind_),
-      difference_(layout_, kind_) {
+      difference_(layout_, kind_, kind_ == Kind::sparse ? entries_of(layout_, fraction) : 0) {
   if (kind_ == Kind::identity) return;
   own_.values = AlignedBuffer(layout_.size_bytes());
   if (codec::record_of(kind_).feeds_back && !sends_differences_)
@@ -62,7 +70,7 @@ MessageCoder::Coded MessageCoder::encode(std::shared_ptr<const AlignedBuffer> me
   }
   require(combine::is_finite(layout_, own_.values.data()), ErrorKind::numeric,
           "sites: a weight is too large for codec {}; take another one",
-          codec::name({.kind = kind_}));
+          kind_ == Kind::sparse ? "sparse" : codec::name({.kind = kind_}));
   own_.number = number;
   return {coded, base};
 }
@@ -92,20 +100,46 @@ void MessageCoder::encode_whole(std::byte* to) {
   });
 }
 
-/// Buffers, which are not coded, travel as they are.
-void MessageCoder::encode_difference(std::byte* to) const {
+template <class Part>
+void MessageCoder::for_differences(const Part& part) const {
   for_pieces(difference_, [&]<class T>(const codec::Piece& piece, T) {
+    if (piece.kind == Kind::identity) return;
     const T* from = elements_of<T>(piece, *message_);
-    const T* copy = elements_of<T>(piece, own_.values);
-    const std::size_t count = piece.segment.element_count;
-    std::byte* code = to + piece.offset_bytes;
-    if (piece.kind == Kind::identity) {
-      std::memcpy(code, from, count * sizeof(T));
-      return;
-    }
-    std::vector<T> difference(count);
-    std::transform(from, from + count, copy, difference.begin(), std::minus<>());
-    codec::encode(piece.kind, difference.data(), count, code);
+    std::vector<T> difference(piece.segment.element_count);
+    std::transform(from, from + difference.size(), elements_of<T>(piece, own_.values),
+                   difference.begin(), std::minus<>());
+    part(piece, difference);
+  });
+}
+
+/// Buffers, which are not coded, travel as they are.
+void MessageCoder::encode_buffers(std::byte* to) const {
+  for_pieces(difference_, [&]<class T>(const codec::Piece& piece, T) {
+    if (piece.kind != Kind::identity) return;
+    std::memcpy(to + piece.offset_bytes, elements_of<T>(piece, *message_),
+                piece.segment.element_count * sizeof(T));
+  });
+}
+
+void MessageCoder::encode_difference(std::byte* to) const {
+  encode_buffers(to);
+  if (kind_ == Kind::sparse) return encode_largest(to);
+  for_differences([&](const codec::Piece& piece, const auto& difference) {
+    codec::encode(piece.kind, difference.data(), difference.size(), to + piece.offset_bytes);
+  });
+}
+
+void MessageCoder::encode_largest(std::byte* to) const {
+  algorithm::TopK largest;
+  for_differences([&](const codec::Piece&, const auto& difference) {
+    for (const auto value : difference) largest.add(static_cast<double>(value));
+  });
+  largest.choose(std::min(largest.count(), difference_.sparse().capacity));
+  codec::SparseWriter writer(difference_.sparse(), to);
+  for_differences([&]<class T>(const codec::Piece& piece, std::vector<T>& difference) {
+    for (T& value : difference)
+      if (!largest.takes(static_cast<double>(value))) value = 0;
+    writer.append(difference.data(), piece.first, difference.size());
   });
 }
 
@@ -118,7 +152,10 @@ void MessageCoder::add_difference(const std::byte* coded, AlignedBuffer& values)
       return;
     }
     std::vector<T> difference(count);
-    codec::decode(piece.kind, coded + piece.offset_bytes, count, difference.data());
+    if (piece.kind == Kind::sparse)
+      codec::decode_sparse(difference_.sparse(), coded, piece.first, count, difference.data());
+    else
+      codec::decode(piece.kind, coded + piece.offset_bytes, count, difference.data());
     std::transform(to, to + count, difference.begin(), to, std::plus<>());
   });
 }

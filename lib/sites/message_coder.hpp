@@ -19,17 +19,18 @@ namespace fast::sites {
 
 /// Codes u_i, the message of this site, and decodes those of others.
 ///
-/// 8 and 16 bits code u_i itself; what the code loses is added to the next message. int4 and int2
-/// code the difference to x̂_i, the sum of what this site has sent, which its readers hold, too
-/// (Koloskova, Stich, Jaggi 2019, arXiv 1902.00340). The first message, and one after readers have
-/// changed, is whole, in bf16.
+/// 8 and 16 bits code u_i itself; what the code loses is added to the next message. int4, int2 and
+/// sparse code the difference to x̂_i, the sum of what this site has sent, which its readers hold,
+/// too (Koloskova, Stich, Jaggi 2019, arXiv 1902.00340). The first message, and one after readers
+/// have changed, is whole, in bf16. Of sparse, the largest entries travel, exactly.
 ///
 /// A rule takes u_i + (x̂_j - x̂_i) for the message of site j. This site's own u_i is never rounded,
 /// and with symmetric weights the sites' mean is that without a codec.
 class MessageCoder {
  public:
-  /// For packed models of that layout, whose elements are f32 or f64, and a kind of codec::names().
-  MessageCoder(ParameterLayout layout, codec::Kind kind);
+  /// For packed models of that layout, whose elements are f32 or f64, and a kind of codec::names(),
+  /// or Kind::sparse, of which that fraction of the parameters travels.
+  MessageCoder(ParameterLayout layout, codec::Kind kind, double fraction = 1);
 
   bool sends_differences() const { return sends_differences_; }
   std::uint64_t whole_bytes() const { return whole_.size_bytes(); }
@@ -59,9 +60,14 @@ class MessageCoder {
     std::uint64_t incarnation = 0;
     std::int64_t number = -1;
   };
+  /// Calls part(piece, values) with the pieces of the difference to what was sent.
+  template <class Part>
+  void for_differences(const Part& part) const;
   void add_difference(const std::byte* coded, AlignedBuffer& values) const;
   void encode_whole(std::byte* to);
   void encode_difference(std::byte* to) const;
+  void encode_buffers(std::byte* to) const;
+  void encode_largest(std::byte* to) const;
 
   ParameterLayout layout_;
   codec::Kind kind_;

@@ -17,6 +17,27 @@
 namespace fast::sites {
 namespace {
 
+std::string codec_of(const SiteOptions& options) {
+  if (options.codec.kind == codec::Kind::sparse)
+    return fmt::format("sparse={:g}", options.fraction);
+  return codec::name(options.codec);
+}
+
+void check_codec(const SiteOptions& options) {
+  if (options.codec.kind == codec::Kind::sparse) {
+    require(options.fraction > 0 && options.fraction < 1, ErrorKind::argument,
+            "site {}: codec {}; its part must be above 0 and below 1", options.name,
+            codec_of(options));
+    return;
+  }
+  require(!options.codec.stochastic, ErrorKind::argument,
+          "site {}: codec {}; sites round to nearest: take {}", options.name, codec_of(options),
+          codec::name({.kind = options.codec.kind}));
+  require(!codec::record_of(options.codec.kind).random, ErrorKind::argument,
+          "site {}: codec {}; sites round to nearest: take int8, int4 or int2", options.name,
+          codec_of(options));
+}
+
 void check(const SiteOptions& options) {
   require(is_site_name(options.name), ErrorKind::argument,
           "site: \"{}\" is no name; 1 to 40 letters, digits, '-' and '_' are required",
@@ -45,12 +66,7 @@ void check(const SiteOptions& options) {
           "site {}: the rule's delay of {} steps with every {}; it must be below every",
           options.name, delay, options.every);
   require_any_number(options.topology, options.rule.traits());
-  require(!options.codec.stochastic, ErrorKind::argument,
-          "site {}: codec {}; sites round to nearest: take {}", options.name,
-          codec::name(options.codec), codec::name({.kind = options.codec.kind}));
-  require(!codec::record_of(options.codec.kind).random, ErrorKind::argument,
-          "site {}: codec {}; sites round to nearest: take int8, int4 or int2", options.name,
-          codec::name(options.codec));
+  check_codec(options);
 }
 
 /// What must be equal in all sites of a run, in one line.
@@ -58,8 +74,7 @@ std::string about(const SiteOptions& options, const ParameterLayout& layout) {
   const algorithm::RuleTraits& traits = options.rule.traits();
   return fmt::format("{} (layout {:016x}), {} {}, every {}, {}, staleness {}, codec {}",
                      layout.describe(), layout.hash(), traits.name, traits.parameters,
-                     options.every, options.topology.name(), options.staleness,
-                     codec::name(options.codec));
+                     options.every, options.topology.name(), options.staleness, codec_of(options));
 }
 
 std::vector<std::string> names_of(const std::vector<Status>& sites) {
@@ -103,7 +118,7 @@ void Site::prepare(const ParameterLayout& layout, const LogSink& log) {
   model_ = layout;
   about_ = about(options_, layout);
   outer_ = std::make_unique<OuterStep>(layout, options_.rule);
-  coder_ = std::make_unique<MessageCoder>(outer_->layout(), options_.codec.kind);
+  coder_ = std::make_unique<MessageCoder>(outer_->layout(), options_.codec.kind, options_.fraction);
   require_known_neighbors();
 }
 
@@ -159,7 +174,7 @@ void Site::require_known_neighbors() const {
   require(is_exact() && options_.topology.make(some).is_static(), ErrorKind::argument,
           "site {}: codec {} with topology {} and staleness {}; it sends differences, which need "
           "staleness 0 and neighbors that stay: take ring or complete, or int8",
-          options_.name, codec::name(options_.codec), options_.topology.name(), options_.staleness);
+          options_.name, codec_of(options_), options_.topology.name(), options_.staleness);
 }
 
 void Site::take_part() {
@@ -229,9 +244,9 @@ void Site::publish(Content content, std::int64_t number,
 
 /// Names of the sites that make exchange `number`, with this one.
 std::vector<std::string> Site::view(std::int64_t number) const {
-  std::vector<Status> sites = node_->living();
+  std::vector<Status> sites = node_->alike();
   std::erase_if(sites, [&](const Status& site) {
-    if (!site.begun || site.about != about_) return true;
+    if (!site.begun) return true;
     if (!is_exact()) return site.leaving;
     const bool has_made = site.next > number;
     return site.first > number || (site.leaving && !has_made);
@@ -346,9 +361,7 @@ void Site::catch_up() {
 void Site::await_expected() {
   const Deadline deadline(options_.patience);
   const auto are_there = [&] {
-    const auto others = node_->living();
-    const auto counts = [&](const Status& other) { return other.begun && other.about == about_; };
-    return std::ranges::count_if(others, counts) + 1 >= options_.expect;
+    return std::ranges::count_if(node_->alike(), &Status::begun) + 1 >= options_.expect;
   };
   while (!are_there() && !deadline.expired()) wait(are_there, Seconds(1));
 }
@@ -532,10 +545,9 @@ void Site::finish() {
   if (!node_) return;
   node_->leave();
   const auto need_nothing = [&] {
-    const std::vector<Status> others = node_->living();
-    return std::ranges::none_of(others, [&](const Status& other) {
-      return is_exact() && other.begun && !other.leaving && other.about == about_ &&
-             other.next < next_ && !is_behind(other, next_);
+    return std::ranges::none_of(node_->alike(), [&](const Status& other) {
+      return is_exact() && other.begun && !other.leaving && other.next < next_ &&
+             !is_behind(other, next_);
     });
   };
   constexpr Seconds longest{10};

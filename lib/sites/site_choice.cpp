@@ -3,7 +3,41 @@
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
 
+#include <string_view>
+
 namespace fast::sites {
+namespace {
+
+constexpr std::string_view sparse = "sparse=";
+
+/// Also sparse=FRACTION.
+options::Value<std::string> codecs() {
+  using namespace options;
+  Value<std::string> value = choice({"identity", "bf16", "fp16", "int8", "int4", "int2"});
+  value.required += " or sparse=FRACTION, above 0 and below 1,";
+  value.names.emplace_back("sparse=0.01");
+  value.parse = [parse = value.parse](std::string_view text, std::string& into) {
+    if (!text.starts_with(sparse)) return parse(text, into);
+    double fraction = 0;
+    const Fit fit = number<double>({.low = 0, .high = 1, .low_counts = false})
+                        .parse(text.substr(sparse.size()), fraction);
+    if (fit == Fit::good) into = text;
+    return fit;
+  };
+  return value;
+}
+
+void set_codec(const std::string& text, SiteOptions& options) {
+  if (!text.starts_with(sparse)) {
+    options.codec = codec::by_name(text);
+    return;
+  }
+  options.codec = {.kind = codec::Kind::sparse};
+  static_cast<void>(options::number<double>(options::any())
+                        .parse(std::string_view(text).substr(sparse.size()), options.fraction));
+}
+
+}  // namespace
 
 std::shared_ptr<SiteExchange> SiteChoice::join() const {
   if (name.empty()) return nullptr;
@@ -15,7 +49,7 @@ std::shared_ptr<SiteExchange> SiteChoice::join() const {
   result.url = url;
   result.rule = algorithm::by_name(algorithm, algorithm::parameters_from(algorithm_options));
   result.topology = topology_from(topology);
-  result.codec = codec::by_name(codec);
+  set_codec(codec, result);
   return sites::join(result);
 }
 
@@ -55,8 +89,9 @@ void add_rows(options::OptionTable& table, SiteChoice& site) {
            "which sites read each other: a name that fits any number of them")
       .only_if(is_site, no_site);
   table
-      .add("site_codec", site.codec, choice({"identity", "bf16", "fp16", "int8", "int4", "int2"}),
-           "what messages to other sites are coded with; int4 and int2 at --site-staleness 0")
+      .add("site_codec", site.codec, codecs(),
+           "what messages to other sites are coded with; int4, int2 and sparse at --site-staleness "
+           "0")
       .only_if(is_site, no_site);
   table
       .add("site_staleness", site.options.staleness,

@@ -25,7 +25,7 @@ class Site:
     algorithm: str = "gasloc"  #: what an exchange does: gasloc, noloco or diloco
     algorithm_options: dict[str, Any] | None = None  #: of that rule: {"rate": 0.7}
     topology: str = "ring"  #: which sites read each other: a name that fits any number of them
-    codec: str = "identity"  #: of messages to other sites: identity, bf16, fp16, int8; with staleness 0 also int4 and int2
+    codec: str = "identity"  #: of messages to other sites: identity, bf16, fp16, int8; with staleness 0 also int4, int2 and sparse=0.01
     samples: float = 1  #: what a step of this site counts, relative to the other sites': the number of its samples
     staleness: float = 0  #: 0: an exchange waits for the other sites; math.inf: it never waits
     patience: float = 60  #: seconds: at staleness 0, a site that lives but has not published for so long is left out

@@ -57,7 +57,8 @@ Received received(const MessageCoder::Coded& coded, std::int64_t number,
 /// A reader whose own message is zero: what it decodes is what it holds of the other.
 struct Reader {
   MessageCoder coder;
-  explicit Reader(codec::Kind kind) : coder(Packed().layout(), kind) {
+  explicit Reader(codec::Kind kind, double fraction = 1)
+      : coder(Packed().layout(), kind, fraction) {
     coder.encode(Packed().pack(), 0, true);
   }
   std::optional<Packed> read(const Received& message) {
@@ -86,7 +87,9 @@ double distance(const Packed& a, const Packed& b) {
   return std::sqrt(squares / static_cast<double>(a.weights.size()));
 }
 
-codec::Kind kind_of(const char* name) { return codec::by_name(name).kind; }
+codec::Kind kind_of(std::string_view name) {
+  return name == "sparse" ? codec::Kind::sparse : codec::by_name(name).kind;
+}
 
 }  // namespace
 
@@ -119,9 +122,54 @@ TEST_CASE("differences to what readers hold come to the message, and buffers are
   CHECK(before_rms < 0.05);
 }
 
+TEST_CASE("of a sparse difference the largest entries travel, and the others later") {
+  const double fraction = 0.1;
+  const std::size_t entries = 130;  // of 1300 parameters
+  MessageCoder sender(Packed().layout(), codec::Kind::sparse, fraction);
+  Reader reader(codec::Kind::sparse, fraction);
+  // A count, indices of 4 bytes, and doubles, as there are some; then the buffer, from a line of
+  // the cache on.
+  const std::size_t coded_bytes = 8 + 4 * entries + 8 * entries;
+  CHECK(sender.difference_bytes() == (coded_bytes + 63) / 64 * 64 + 40 * sizeof(float));
+  Packed model = drawn(5);
+  const auto whole = sender.encode(Packed().pack(), 0, true);
+  CHECK(whole.base == -1);
+  REQUIRE(reader.read(received(whole, 0)));
+  Packed expected;  // what readers hold
+  for (int k = 1; k < 10; ++k) {
+    INFO("message " << k);
+    std::vector<double> sizes;
+    for (std::size_t e = 0; e < 1000; ++e)
+      sizes.push_back(std::abs(static_cast<double>(model.weights[e] - expected.weights[e])));
+    for (std::size_t e = 0; e < 300; ++e)
+      sizes.push_back(std::abs(model.bias[e] - expected.bias[e]));
+    std::vector<double> sorted = sizes;
+    std::ranges::sort(sorted, std::greater<>());
+    REQUIRE(sorted[entries - 1] > sorted[entries]);  // values are drawn: none are equal
+    for (std::size_t e = 0; e < 1000; ++e)
+      if (sizes[e] >= sorted[entries - 1]) expected.weights[e] = model.weights[e];
+    for (std::size_t e = 0; e < 300; ++e)
+      if (sizes[1000 + e] >= sorted[entries - 1]) expected.bias[e] = model.bias[e];
+    const auto coded = sender.encode(model.pack(), k, false);
+    CHECK(coded.base == k - 1);
+    CHECK(coded.bytes->size_bytes() == sender.difference_bytes());
+    const auto held = reader.read(received(coded, k));
+    REQUIRE(held);
+    CHECK(largest(*held, expected) < 1e-6);
+    CHECK(held->statistics == model.statistics);
+    expected = *held;
+  }
+  CHECK(largest(expected, model) > 0);
+  REQUIRE(reader.read(received(sender.encode(model.pack(), 10, false), 10)));
+  const auto last = reader.read(received(sender.encode(model.pack(), 11, false), 11));
+  REQUIRE(last);
+  CHECK(largest(*last, model) < 1e-6);
+}
+
 TEST_CASE("a difference is taken only by readers of the message that it refers to") {
-  MessageCoder sender(Packed().layout(), kind_of("int4"));
-  Reader reader(kind_of("int4")), late(kind_of("int4"));
+  const codec::Kind kind = kind_of(GENERATE("int4", "sparse"));
+  MessageCoder sender(Packed().layout(), kind);
+  Reader reader(kind), late(kind);
   const auto first = sender.encode(drawn(1).pack(), 4, false);
   CHECK(first.base == -1);  // the first one of all
   CHECK(reader.read(received(first, 4)));

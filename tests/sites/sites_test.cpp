@@ -165,9 +165,10 @@ TEST_CASE("coded messages keep the mean of the sites, and bring them together") 
     double apart;  ///< root mean square
     double bytes;  ///< an element
   };
-  const Coded now = GENERATE(
-      Coded{"bf16", 1, 0.01, 2}, Coded{"fp16", 1, 0.001, 2}, Coded{"int8", 1, 0.02, 1 + 1.0 / 64},
-      Coded{"int4", 0.7, 1e-5, 0.5 + 1.0 / 64}, Coded{"int2", 0.3, 0.05, 0.25 + 1.0 / 32});
+  const Coded now =
+      GENERATE(Coded{"bf16", 1, 0.01, 2}, Coded{"fp16", 1, 0.001, 2},
+               Coded{"int8", 1, 0.02, 1 + 1.0 / 64}, Coded{"int4", 0.7, 1e-5, 0.5 + 1.0 / 64},
+               Coded{"int2", 0.3, 0.05, 0.25 + 1.0 / 32}, Coded{"sparse", 0.2, 0.3, 0.1 * 8});
   const auto seed = drawn_seed();
   INFO(now.codec << ", seed " << seed);
   const std::size_t elements = 20'000;
@@ -188,7 +189,10 @@ TEST_CASE("coded messages keep the mean of the sites, and bring them together") 
     options.silence = Seconds(20);
     options.rule =
         algorithm::gasloc({.period = steps_between, .consensus_step = now.consensus_step});
-    options.codec = codec::by_name(now.codec);
+    options.fraction = 0.1;
+    options.codec = std::string_view(now.codec) == "sparse"
+                        ? codec::Options{.kind = codec::Kind::sparse}
+                        : codec::by_name(now.codec);
     auto& x = ends[static_cast<std::size_t>(me)];
     const auto site = site_on(hub, options);
     Worker worker = site_worker({view_of("x", std::span(x))}, site);
@@ -290,8 +294,18 @@ TEST_CASE("codecs that do not fit a site are refused") {
              ContainsSubstring("it sends differences"));
   CHECK_THAT(with([](auto& o) { o.codec = codec::by_name("int8_stochastic"); }),
              ContainsSubstring("take int8"));
-  CHECK_THAT(with([](auto& o) { o.codec = {.kind = codec::Kind::sparse}; }),
-             ContainsSubstring("choose one of identity"));
+  CHECK_THAT(with([](auto& o) {
+               o.codec = {.kind = codec::Kind::sparse};
+               o.staleness = 1;
+             }),
+             ContainsSubstring("codec sparse=0.01 with topology ring and staleness 1; it sends"));
+  for (const double fraction : {0.0, 1.0, -0.5, 3.0, std::nan("")}) {
+    CHECK_THAT(with([&](auto& o) {
+                 o.codec = {.kind = codec::Kind::sparse};
+                 o.fraction = fraction;
+               }),
+               ContainsSubstring("its part must be above 0 and below 1"));
+  }
 }
 
 TEST_CASE("sites that never wait take each publication once, and agree") {
