@@ -13,9 +13,11 @@ constexpr std::string_view sparse = "sparse=";
 /// Also sparse=FRACTION.
 options::Value<std::string> codecs() {
   using namespace options;
-  Value<std::string> value = choice({"identity", "bf16", "fp16", "int8", "int4", "int2"});
-  value.required += " or sparse=FRACTION, above 0 and below 1,";
+  std::vector<std::string> names = {"identity", "bf16", "fp16", "int8", "int4", "int2"};
+  Value<std::string> value = choice(names);
   value.names.emplace_back("sparse=0.01");
+  names.emplace_back("sparse=FRACTION (above 0 and below 1)");
+  value.required = choice_of(names);
   value.parse = [parse = value.parse](std::string_view text, std::string& into) {
     if (!text.starts_with(sparse)) return parse(text, into);
     double fraction = 0;

@@ -156,6 +156,24 @@ TEST_CASE("the observer for Prometheus listens on the loopback alone, unless tol
   CHECK(answers_at_another_address(other));
 }
 
+TEST_CASE("a scalar of another site is a gauge with the site's name as a label") {
+  const int port = free_port();
+  const auto observer = observe::prometheus(port, 0);
+  for (const auto& [name, value] : {std::pair{"site/of/a-b/round", 1.0},
+                                    {"site/of/a_b/round", 2.0},
+                                    {"site/of/median/age", 3.0},
+                                    {"site/median_age", 4.0},
+                                    {"site/of/none", 5.0}})
+    observer->on_scalar({name, value, 0, 0, Clock::now()});
+  const std::string answer = answer_to(port, get);
+  for (const char* line : {"fast_scalar_site_of_round{worker=\"0\",site=\"a-b\"} 1\n",
+                           "fast_scalar_site_of_round{worker=\"0\",site=\"a_b\"} 2\n",
+                           "fast_scalar_site_of_age{worker=\"0\",site=\"median\"} 3\n",
+                           "fast_scalar_site_median_age{worker=\"0\"} 4\n",
+                           "fast_scalar_site_of_none{worker=\"0\"} 5\n"})
+    CHECK_THAT(answer, ContainsSubstring(line));
+}
+
 TEST_CASE("an address of another machine is refused in one line") {  // 192.0.2.1: of examples
   CHECK_THROWS_WITH(MetricsServer("192.0.2.1", free_port(), 3, [] { return "here"; }),
                     ContainsSubstring("worker 3 cannot listen on 192.0.2.1 port ") &&
