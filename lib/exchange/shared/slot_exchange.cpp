@@ -42,7 +42,7 @@ void SlotExchange::wait_for_readers(const Rounds& rounds) {
       const auto& consumed = board_->header(reader).reading.consumed;
       waiter_.wait(
           reader, [&] { return has_consumed(consumed, round); }, "waiting for a reader", round,
-          Change::any);
+          Change::reading);
     }
   }
 }

@@ -34,14 +34,17 @@ void WorkerHeader::merge_activity(std::uint64_t activity) {
 }
 
 /// All of them: those that wait for something else wait again. Until then, nobody wakes them again.
+/// A bit that is taken here may be that of a thread which does not sleep yet: as `count` rises once
+/// more, it will not.
 void WorkerHeader::wake_waiters(std::uint32_t changed) {
   signal.awaited.fetch_and(~changed, std::memory_order_seq_cst);
+  signal.count.fetch_add(1, std::memory_order_seq_cst);
   futex_wake_all(signal.count);
 }
 
 /// No wake-up is lost. If notify() does not see the bit, it was set later than `count` rose: then
-/// `count` is not `seen`, or `seen` was loaded after the change. If another thread has just taken
-/// the bit, its own wake-up follows.
+/// `count` is not `seen`, or `seen` was loaded after the change. If another thread took the bit,
+/// its wake-up follows if this one sleeps by then; if not, `count` is no longer `seen`.
 void WorkerHeader::wait_for_signal(std::uint32_t seen, std::chrono::nanoseconds limit,
                                    Change awaited) {
   signal.waiters.fetch_add(1, std::memory_order_seq_cst);
