@@ -116,12 +116,20 @@ bool BlockSources::counts() {
   return true;
 }
 
-/// Fetches the payloads that have changed, or leaves these neighbors out.
+/// Fetches the payloads that have changed, or leaves these neighbors out. It does not throw: blocks
+/// may be combined, and the next round meets a failure or a stop, too.
 void BlockSources::renew() {
   const Stopwatch watch(waited_s_);
   ++rejected_;
-  const bool again = reads_++ < most_reads;
-  const std::vector<Arrival> newer = again ? exchange_.fetch(round_) : std::vector<Arrival>{};
+  std::vector<Arrival> newer;
+  if (reads_++ < most_reads) {
+    try {
+      newer = exchange_.fetch(round_);
+    } catch (const Error&) {
+      newer.clear();
+    }
+  }
+  const bool again = !newer.empty();
   for (std::size_t k = 0; k < newest_.size(); ++k) {
     if (!is_torn(newest_[k])) continue;
     if (again) newest_[k] = newer[k];

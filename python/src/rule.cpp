@@ -243,7 +243,7 @@ void bind_rule(nb::module_& module) {
           "message",
           member([](auto& v, const auto& b) { return arrays_of(v, b.message, b.count); }),
           "The publication in force as the neighbors see it, by payload vector. pull refers "
-          "to it. With a codec it may differ from own; above staleness 0 it is the same.")
+          "to it. With a codec it may differ from own.")
       .def_prop_ro("pull",
                    member([](auto& v, const auto& b) { return arrays_of(v, b.pull, b.count); }),
                    "Sum over the neighbors j of W_ij (m_j - m_i), by payload vector.")

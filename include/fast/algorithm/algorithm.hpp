@@ -234,7 +234,7 @@ struct Block {
   /// The worker's own publication in force, by payload vector (see Own). Null in publish().
   const T* own[max_payload_vectors] = {};
   /// The publication in force as the neighbors see it, by payload vector. `pull` refers to it. With
-  /// a codec it may differ from `own`; above staleness 0 it is the same.
+  /// a codec it may differ from `own`.
   const T* message[max_payload_vectors] = {};
   /// Σ_{j≠i} W_ij (m_j - m_i), by payload vector: what the neighbors pull towards.
   const T* pull[max_payload_vectors] = {};
