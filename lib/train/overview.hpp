@@ -39,10 +39,10 @@ struct Overview {
   Spectrum spectrum;      ///< of the weights that the options ask for, which closing rounds use
   /// The spectrum of (I+W)/2, if the algorithm runs with these weights in place of the given ones.
   std::optional<Spectrum> lazy_spectrum{};
-  std::string unconnected;              ///< whose values never reach whom; empty: connected
-  std::optional<Placement> placement;   ///< set by lay_out()
-  std::optional<double> stability;  ///< awc_stability_factor() or that of atc, when it is known
-  double momentum = 0;              ///< of the optimizer, for `stability`
+  std::string unconnected;             ///< whose values never reach whom; empty: connected
+  std::optional<Placement> placement;  ///< set by lay_out()
+  std::optional<double> stability;     ///< awc_stability_factor() or that of atc, when it is known
+  double momentum = 0;                 ///< of the optimizer, for `stability`
 
   /// Returns the spectrum of the weights that training uses.
   const Spectrum& in_use() const { return lazy_spectrum ? *lazy_spectrum : spectrum; }

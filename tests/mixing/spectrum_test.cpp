@@ -222,15 +222,17 @@ double left_after_steps(const std::vector<double>& w, double a, double momentum,
     }
   }
   double most = 0;
-  for (const double value : x) most = std::isfinite(value) ? std::max(most, std::abs(value)) : 1e300;
+  for (const double value : x)
+    most = std::isfinite(value) ? std::max(most, std::abs(value)) : 1e300;
   return most;
 }
 
 }  // namespace
 
 TEST_CASE("below the limits of awc and atc the weights fall on a quadratic, above them they grow") {
-  const Topology graphs[] = {stencil::torus2d().make(16).at(0), stencil::ring().make(9).at(0),
-                             stencil::torus2d().make(16).at(0).with_weights(WeightRule::automatic, true)};
+  const Topology graphs[] = {
+      stencil::torus2d().make(16).at(0), stencil::ring().make(9).at(0),
+      stencil::torus2d().make(16).at(0).with_weights(WeightRule::automatic, true)};
   for (const Topology& graph : graphs) {
     const std::vector<double> w = mixing_matrix(graph);
     const double smallest = *spectrum(Schedule(graph)).smallest_eigenvalue;

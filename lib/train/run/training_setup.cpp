@@ -276,8 +276,10 @@ void look_at_stability(RunPlan& plan) {
   if (runs_with_lazy_weights(plan))
     overview.lazy_spectrum = spectrum(plan.given, worker.weights, true);
   overview.momentum = options.momentum.value_or(0);
-  const Spectrum& found = overview.spectrum;
-  if (!found.converged || !found.smallest_eigenvalue || !options.momentum) return;
+  overview.stability.reset();
+  const Spectrum& found = overview.spectrum;  // of a changing schedule: that of a period's product
+  if (!plan.given.is_static() || !found.converged || !found.smallest_eigenvalue) return;
+  if (!options.momentum) return;
   const double smallest = *found.smallest_eigenvalue;
   if (overview.algorithm == "awc")
     overview.stability = awc_stability_factor(smallest, *options.momentum);
