@@ -111,9 +111,9 @@ class Planner {
     for (const std::string& name : names) try_topology(name);
     if (!crowded_.empty())
       plan_.notes.push_back(fmt::format(
-          "rounds with {} that are longer than steps, and the most messages at once on the link of "
-          "a host: {}",
-          options_.codecs.front(), fmt::join(crowded_, ", ")));
+          "rounds that are longer than steps, and the most messages at once on the link of a host: "
+          "{}",
+          fmt::join(crowded_, ", ")));
     if (needs_local_steps()) add_local_steps();
     rank();
     return std::move(plan_);
@@ -167,8 +167,8 @@ class Planner {
       }
     }
     if (first < plan_.candidates.size() && plan_.candidates[first].round_s > much_longer * steps_s_)
-      crowded_.push_back(
-          fmt::format("{} {}", name, most_at_once(schedule, cluster_.workers_per_host)));
+      crowded_.push_back(fmt::format("{} ({}) {}", name, plan_.candidates[first].codec,
+                                     most_at_once(schedule, cluster_.workers_per_host)));
   } catch (const Error& error) {
     if (!options_.topologies.empty() && error.kind() != ErrorKind::topology) throw;
     plan_.left_out.push_back(fmt::format("{}: {}", name, error.what()));
@@ -185,8 +185,9 @@ class Planner {
 
   void add_local_steps() {
     plan_.notes.push_back(fmt::format(
-        "no exchange in every step keeps {} of the speed: local steps are planned, too "
-        "(--algorithm gasloc --algorithm-option period=H, with H of the column every; codecs need "
+        "no exchange with neighbors in every step keeps {} of the speed: local steps are planned, "
+        "too (--algorithm gasloc --algorithm-option period=H, with H of the column every; codecs "
+        "need "
         "--algorithm-option changes=true)",
         kept_speed));
     const std::vector<std::string> left_out = plan_.left_out;

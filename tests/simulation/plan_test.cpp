@@ -309,7 +309,8 @@ TEST_CASE("a plan says which topologies crowd the links of hosts") {
   REQUIRE(made.notes.size() == 1);
   // On the torus, each worker of a row reads the hosts above and below. Over distances of 4 and 8,
   // all workers of a host read another one.
-  CHECK_THAT(made.notes.front(), Contains("torus2d 8, one_peer_exponential 4"));
+  CHECK_THAT(made.notes.front(),
+             Contains("torus2d (identity) 8, one_peer_exponential (identity) 4"));
   CHECK_THAT(made.notes.front(), !Contains("hierarchical_one_peer"));
 }
 
