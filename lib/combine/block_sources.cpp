@@ -19,10 +19,10 @@ bool is_arriving(const Arrival& arrival) { return is_present(arrival) && arrival
 
 double weight_of(const algorithm::RuleTraits& traits, const Neighborhood& near, std::size_t j,
                  int k) {
-  if (traits.messages.by_side && (near.workers[j] > near.reader) != (k == 0)) return 0;
+  if (traits.messages.by_edge && near.edges[j] != k) return 0;
   const algorithm::MixingRequirement mixing = traits.topology.mixing;
   const bool alike =
-      mixing == algorithm::MixingRequirement::unit || mixing == algorithm::MixingRequirement::chain;
+      mixing == algorithm::MixingRequirement::unit || mixing == algorithm::MixingRequirement::tree;
   return alike ? 1 : near.weights[j];
 }
 

@@ -33,7 +33,7 @@ struct Neighborhood {
   /// Of neighbors whose running sums were torn. They take their shares of this worker's sums all
   /// the same, so these leave it.
   double owed_weight = 0;
-  int reader = 0;  ///< this worker
+  std::vector<int> edges{};  ///< of Messages::by_edge: which vector of each is for this worker
   /// Of buffers, where they are limited apart from the parameters; empty: `weights`.
   std::vector<double> buffer_weights{};
   Trim* trim = nullptr;  ///< null: the average is weighted

@@ -133,10 +133,10 @@ void Mixer::publish_weights(const MutablePayload& next, bool as_message) {
 void Mixer::look_at(const Neighborhood& neighborhood) {
   self_weight_ = neighborhood.self_weight;
   neighbor_weight_ = neighbor_weight(traits(), neighborhood);
-  side_weight_ = {};
+  edge_weight_ = {};
   for (std::size_t j = 0; j < neighborhood.workers.size(); ++j)
-    for (std::size_t k = 0; k < side_weight_.size(); ++k)
-      side_weight_[k] += weight_of(traits(), neighborhood, j, static_cast<int>(k));
+    for (std::size_t k = 0; k < edge_weight_.size(); ++k)
+      edge_weight_[k] += weight_of(traits(), neighborhood, j, static_cast<int>(k));
   if (scalars_.count() > 0) scalars_.look_at(neighborhood);
 }
 
@@ -144,7 +144,7 @@ void Mixer::look_at(const Neighborhood& neighborhood) {
 void Mixer::finish_combine(Pass pass) {
   pass.info.self_weight = self_weight_;
   pass.info.neighbor_weight = neighbor_weight_;
-  std::ranges::copy(side_weight_, pass.info.side_weight);
+  std::ranges::copy(edge_weight_, pass.info.edge_weight);
   algorithm_->begin_combine(pass.info, scalars_.base(pass.own), scalars_.pulled());
   if (pass.next != nullptr) {
     algorithm_->begin_publish(pass.info, scalars_.own());

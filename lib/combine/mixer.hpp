@@ -146,7 +146,7 @@ class Mixer {
   MessageScalars scalars_;
   std::vector<int> gathered_from_;  ///< workers
   double self_weight_ = 1, neighbor_weight_ = 0;
-  std::array<double, algorithm::max_payload_vectors> side_weight_{};
+  std::array<double, algorithm::max_payload_vectors> edge_weight_{};
 };
 
 }  // namespace fast::combine

@@ -260,7 +260,7 @@ struct HostMixer::SegmentSweep {
 
   /// Payload vector k of the j-th neighbor is not for this worker.
   bool is_for_others(std::size_t j, int k) const {
-    return !is_buffer && traits.messages.by_side &&
+    return !is_buffer && traits.messages.by_edge &&
            weight_of(traits, *pass.neighborhood, j, k) == 0;
   }
 

@@ -38,11 +38,17 @@ bool is_half_of_a_pair(const MixingRow& row) {
          (row.neighbors.size() == 1 && std::abs(row.weights[0] - 0.5) < tolerance);
 }
 
-bool is_in_chain(const MixingRow& row, int worker, int workers) {
-  std::vector<int> beside;
-  if (worker > 0) beside.push_back(worker - 1);
-  if (worker + 1 < workers) beside.push_back(worker + 1);
-  return row.neighbors == beside;
+bool is_tree(const MixingRows& rows) {
+  std::size_t ends = 0;
+  for (const MixingRow& row : rows) ends += row.neighbors.size();
+  if (ends != 2 * (rows.size() - 1)) return false;
+  Lists lists;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (const int j : rows[i].neighbors)
+      if (!std::ranges::binary_search(rows[j].neighbors, static_cast<int>(i))) return false;
+    lists.push_back(rows[i].neighbors);
+  }
+  return first_unreached(lists) < 0;
 }
 
 bool is_equal_share(const MixingRow& row, std::size_t workers) {
@@ -124,8 +130,9 @@ class Checker {
       }
     }
     check_symmetric(rows, t);
-    for (int i = 0; i < topology.workers(); ++i)
-      found_.chain &= is_in_chain(rows[i], i, topology.workers());
+    found_.tree = found_.tree && is_tree(rows);
+    for (const MixingRow& row : rows)
+      found_.degree = std::max(found_.degree, static_cast<int>(row.neighbors.size()));
     found_.pairs &= std::all_of(rows.begin(), rows.end(), is_half_of_a_pair);
     found_.complete &= std::all_of(rows.begin(), rows.end(), [this](const MixingRow& row) {
       return is_equal_share(row, workers());
@@ -211,6 +218,15 @@ std::string what_is_too_low(const Schedule& schedule, WeightRule rule, bool lazy
 
 }  // namespace
 
+std::string missing_of_tree(const MixingCheck& found, int degree) {
+  if (!found.tree)
+    return "a tree, whose edges go both ways and close no cycle: grid1d, tree and star are trees";
+  if (found.degree <= degree) return {};
+  return fmt::format(
+      "workers with at most {0} neighbors, not {1}: its option degree={1} allows that", degree,
+      found.degree);
+}
+
 MixingCheck check_mixing(const Schedule& schedule, WeightRule rule, bool lazy) {
   return Checker(schedule, rule, lazy).run();
 }
@@ -232,8 +248,9 @@ void require_mixing(const Schedule& schedule, WeightRule rule, bool lazy, const 
     const bool still = schedule.is_static() || !(needs.unchanging || needs.eigenvalues_above);
     refuse(still ? "" : "it changes from round to round; choose a static topology");
     if (needs.pairs && !found.pairs) refuse(what_is_no_pair(schedule, rule, lazy));
-    if (needs.chain && !found.chain) {
-      refuse("worker w does not read w-1 and w+1 alone; choose the topology grid1d");
+    if (needs.tree_of > 0) {
+      const std::string lacks = missing_of_tree(found, needs.tree_of);
+      refuse(lacks.empty() ? "" : fmt::format("it needs {}", lacks));
     }
     if (needs.complete && !found.complete) {
       refuse("not every worker reads all others with one weight; choose the topology complete");

@@ -16,13 +16,16 @@ struct MixingNeeds {
   bool connected = true;
   bool unchanging = false;  ///< one topology, every round the same
   bool pairs = false;       ///< one neighbor at most, with weight 1/2
-  bool chain = false;       ///< worker w has the neighbors w-1 and w+1
+  int tree_of = 0;          ///< above 0: a tree whose workers have at most so many neighbors
   bool complete = false;    ///< all others, all with weight 1/N
   bool columns_on_average = false;
   bool sites = false;  ///< rounds within sites and rounds between them: see host_edges_of()
   /// All eigenvalues of the (symmetric, unchanging) matrix are above it (to 1e-9).
   std::optional<double> eigenvalues_above{};
 };
+
+/// What a tree of that degree lacks; "" when nothing is missing.
+std::string missing_of_tree(const MixingCheck& found, int degree);
 
 /// Throws Error(topology) with the first finding that `needs` forbids; `algorithm` is for the
 /// message. The eigenvalues take what spectrum() takes.

@@ -84,7 +84,6 @@ combine::Neighborhood NeighborMemory::neighborhood(const std::vector<Arrival>& a
                                                    const RoundPlan::Round& round) const {
   auto near = combine::Neighborhood::none_of(round.row, worker_.exchange.published());
   near.self_weight += kept_shares(round);
-  near.reader = worker_.rank();
   combine::Mixer& mixer = worker_.mixer;
   const bool sums = worker_.setting.sends_sums();
   for (std::size_t k = 0; k < arrivals.size(); ++k) {
@@ -93,6 +92,7 @@ combine::Neighborhood NeighborMemory::neighborhood(const std::vector<Arrival>& a
     if (!is_present(arrival)) continue;
     if (!sums && mixer.scalars().epoch_of(arrival.payload) != mixer.scalars().epoch()) continue;
     near.add(arrival, round.row, k);
+    if (!round.vectors.empty()) near.edges.push_back(round.vectors[k]);
   }
   return near;
 }

@@ -11,14 +11,39 @@
 namespace fast::worker {
 namespace {
 constexpr std::size_t most_remembered = 1024;
+
+/// Of a tree: for each neighbor of the worker, which of `vectors` it sends to the worker. The
+/// worker sends it that many from the last one. Numbered from worker 0 on: no two neighbors have
+/// the same.
+std::vector<int> vectors_to(const Topology& tree, int worker, int vectors) {
+  std::vector<int> up(static_cast<std::size_t>(tree.workers()), -1);  // to the side of worker 0
+  std::vector<int> open{0}, found;
+  for (std::size_t next = 0; next < open.size(); ++next) {
+    const int at = open[next];
+    const int own = up[static_cast<std::size_t>(at)];
+    int down = vectors - 1;
+    for (const int other : tree.in_neighbors(at)) {
+      int& to_here = up[static_cast<std::size_t>(other)];
+      const bool is_parent = own >= 0 && (to_here >= 0 || other == 0);
+      if (!is_parent) {
+        if (down == own) --down;
+        to_here = vectors - 1 - down--;
+        open.push_back(other);
+      }
+      if (at == worker) found.push_back(is_parent ? vectors - 1 - own : to_here);
+    }
+  }
+  return found;
 }
+}  // namespace
 
 RoundPlan::RoundPlan(Schedule schedule, int worker, WeightRule rule, bool lazy, bool passes_mass,
-                     std::size_t vector_bytes)
+                     std::size_t vector_bytes, int by_edge)
     : schedules_{{0, std::move(schedule), rule, lazy}},
       worker_(worker),
       passes_mass_(passes_mass),
-      vector_bytes_(vector_bytes) {}
+      vector_bytes_(vector_bytes),
+      by_edge_(by_edge) {}
 
 void RoundPlan::change(Schedule schedule, std::int64_t from, WeightRule rule, bool lazy) {
   const std::lock_guard lock(mutex_);
@@ -69,6 +94,7 @@ std::shared_ptr<const RoundPlan::Round> RoundPlan::make(std::int64_t combination
       round->edges.part =
           combine::shard_part(vector_bytes_, shards, static_cast<std::size_t>(*carried));
   }
+  if (by_edge_ > 0) round->vectors = vectors_to(topology, worker_, by_edge_);
   round->between_sites = host_edges_of(topology) == HostEdges::Kind::between;
   if (!passes_mass_) return round;
   for (const int reader : round->edges.destinations) {

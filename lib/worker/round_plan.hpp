@@ -17,9 +17,10 @@ namespace fast::worker {
 class RoundPlan {
  public:
   /// `passes_mass`: the rule needs Round::shares. `vector_bytes`: of a payload's vector, which
-  /// schedules in shards divide.
+  /// schedules in shards divide. `by_edge`: of Messages::by_edge, the vectors of a message; 0:
+  /// others.
   RoundPlan(Schedule schedule, int worker, WeightRule rule, bool lazy, bool passes_mass,
-            std::size_t vector_bytes = 0);
+            std::size_t vector_bytes = 0, int by_edge = 0);
 
   const Schedule& schedule() const { return schedules_.back().schedule; }
   bool has_lazy_weights() const { return schedules_.back().lazy; }
@@ -34,6 +35,8 @@ class RoundPlan {
     bool between_sites = false;  ///< see host_edges_of()
     /// Of column-stochastic weights: which share of this worker's mass each destination takes.
     std::vector<double> shares;
+    std::vector<int>
+        vectors{};  ///< of Messages::by_edge: which one of each neighbor is for this worker
   };
   /// Of combination t ≥ 0. Any thread may ask.
   std::shared_ptr<const Round> at(std::int64_t combination);
@@ -54,6 +57,7 @@ class RoundPlan {
   int worker_;
   bool passes_mass_;
   std::size_t vector_bytes_;
+  int by_edge_;
   std::mutex mutex_;  ///< guards all but schedules_.back(), which one thread changes and reads
   std::unordered_map<std::int64_t, std::shared_ptr<const Round>> rounds_;
   std::optional<algorithm::Meetings> meetings_;

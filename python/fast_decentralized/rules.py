@@ -24,8 +24,8 @@ class Rule:
     source = ""  #: paper and equation
     parameters = ""  #: text that is equal on all workers, as "share=0.5"
     publishes_after_step = False
-    payload_vectors = 1  #: vectors of the model's size sent to each neighbor, 1 or 2
-    state_vectors = 0  #: vectors of the model's size kept between rounds, up to 4
+    payload_vectors = 1  #: vectors of the model's size sent to each neighbor, 1 to 8
+    state_vectors = 0  #: vectors of the model's size kept between rounds, up to 8
     mixing = "doubly_stochastic"  #: what it needs of the mixing matrix
     publishes_weights_apart = False  #: payload 0 is not what the mean model is made of
     remembers_neighbors = False  #: the state refers to what neighbors have sent

@@ -10,7 +10,7 @@ Problem, rounds and matrices are those of outer_oracle.py. Round t (from 0) uses
                where y_j is (x_j - x_j')/lr and x those of before; b = beta b + y, x = x - lr b. With momentum, the second
                sum counts 1 + beta times, as in the authors' code. A replica is W x, at which gradients are taken; the
                first one is x.
-    relay_sum  along edges of a chain: messages are sums, beside their counts; the average is over those counted.
+    relay_sum  along edges of a tree: messages are sums, beside their counts; the average is over those counted.
     a2cid2     x and x~ take the gradient's step; a pair's x meet half-way, x~ moves by alpha~ of the difference; then
                both mix for a time of 1.
 """
@@ -25,6 +25,15 @@ from outer_oracle import complete, matchings, metropolis, problem, ring
 
 def chain(n):
     return [sorted({i - 1, i + 1} & set(range(n))) for i in range(n)]
+
+
+def tree(parents):
+    """Worker i + 1 and parents[i] are neighbors."""
+    near = [[] for _ in range(len(parents) + 1)]
+    for child, parent in enumerate(parents, 1):
+        near[child].append(parent)
+        near[parent].append(child)
+    return near
 
 
 def pairs_on_a_ring(n):
@@ -130,7 +139,7 @@ def run(case):
 
 
 def cases(seed=17, dim=5, rounds=30):
-    rng = np.random.default_rng(seed)
+    rng, drawn = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     lazy = lambda w: (np.eye(len(w)) + w) / 2
     plain = lambda **values: dict(momentum=0.0, **values)
     table = [
@@ -149,6 +158,9 @@ def cases(seed=17, dim=5, rounds=30):
         ("a2cid2", 6, pairs_on_a_ring(6), dict(momentum=0.7)),
         ("a2cid2", 5, matchings(rng, 5, 9), plain()),
         ("a2cid2", 6, matchings(rng, 6, 7), plain(eta=0.2, alpha=0.8)),
+        ("relay_sum", 5, [metropolis(tree([0, 0, 0, 0]))], plain()),
+        ("relay_sum", 7, [metropolis(tree([0, 0, 1, 1, 2, 2]))], dict(momentum=0.6)),
+        ("relay_sum", 9, [metropolis(tree([drawn.integers(i) for i in range(1, 9)]))], plain()),
     ]
     for name, n, weights, par in table:
         case = dict(algorithm=name, workers=n, lr=0.05, rounds=rounds, parameters=par,
@@ -160,6 +172,9 @@ def for_library(case):
     names = dict(edm=dict(beta="momentum"), gut=dict(beta="momentum", mu="mu"), relay_sum={},
                  a2cid2=dict(eta="mixing_rate", alpha="second_step"))[case["algorithm"]]
     options = {names[key]: value for key, value in case["parameters"].items() if key in names}
+    degree = (np.array(case["weights"][0]) > 0).sum(axis=0).max().item() - 1
+    if case["algorithm"] == "relay_sum" and degree > 2:
+        options["degree"] = degree
     inner = 0.0 if case["algorithm"] in ("edm", "gut") else case["parameters"]["momentum"]
     return dict(case, parameters=options, inner_momentum=inner)
 

@@ -134,7 +134,7 @@ def test_what_a_rule_only_reads_is_not_written():
 
 
 @pytest.mark.parametrize("attribute, value, text", [
-    ("mixing", "good", "mixing \"good\" is unknown"), ("state_vectors", 9, "a number from 0 to 4"),
+    ("mixing", "good", "mixing \"good\" is unknown"), ("state_vectors", 9, "a number from 0 to 8"),
     ("payload_vectors", "one", "payload_vectors has the wrong type")])
 def test_bad_declarations_are_refused(attribute, value, text):
     rule = fast.Rule()

@@ -41,7 +41,8 @@ class Lockstep {
       codec.seed = mix_seed(codec.seed, static_cast<std::uint64_t>(i));
       workers_.push_back(std::make_unique<Member>(options.algorithm, codec, start));
       workers_.back()->plan = std::make_unique<worker::RoundPlan>(
-          schedule, i, weights.rule, weights.lazy, traits_.topology.divides());
+          schedule, i, weights.rule, weights.lazy, traits_.topology.divides(), 0,
+          traits_.messages.by_edge ? traits_.messages.vectors : 0);
     }
     for (auto& each : workers_) each->mixer.start(true);
     if (before_step()) publish({});
@@ -137,12 +138,12 @@ class Lockstep {
     info.between_sites_next = own.plan->at(info.round + 1)->between_sites;
     if (traits_.topology.needs_meetings) info.meetings = own.plan->meetings();
     combine::Neighborhood near{own.published(), {}, {}, {}, round->row.self};
-    near.reader = worker;
     for (std::size_t k = 0; k < round->row.neighbors.size(); ++k) {
       if (loses_ && loses_(worker, round->row.neighbors[k])) continue;
       near.workers.push_back(round->row.neighbors[k]);
       near.payloads.push_back(of(round->row.neighbors[k]).published());
       near.weights.push_back(round->row.weights[k]);
+      if (!round->vectors.empty()) near.edges.push_back(round->vectors[k]);
     }
     const MutablePayload next = own.next();
     own.mixer.combine(near, info, fused() ? &next : nullptr);

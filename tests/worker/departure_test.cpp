@@ -1,6 +1,7 @@
 // Rules whose state refers to their neighbors, when workers leave in the middle of training.
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
+#include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <fast/worker/worker.hpp>
 
@@ -131,6 +132,15 @@ TEST_CASE("a chain that a worker leaves is two chains, each at its own optimum")
     const bool is_below = i < leaver;
     CHECK(x[i] == Approx(is_below ? 2.0 : 11.0).margin(1e-6));  // means of 0, 2, 4 and of 8 to 14
   }
+}
+
+TEST_CASE("a tree that a worker leaves is parts, each at its own optimum") {
+  // Worker 3 is between worker 7 and all others.
+  std::vector<double> x = train({"relay_sum", {{"degree", "3"}}, 0, graph::tree(), 4000}).x;
+  std::sort(x.begin(), x.end());
+  REQUIRE(x.size() == worker_count - 1);
+  for (std::size_t i = 0; i + 1 < x.size(); ++i) CHECK(x[i] == Approx(6.0).margin(1e-6));
+  CHECK(x.back() == Approx(target(7)).margin(1e-6));
 }
 
 TEST_CASE("stale workers that stay end near their own optimum") {

@@ -34,7 +34,7 @@ std::string needs_of(const algorithm::RuleTraits& rule) {
                                          "symmetric, smallest eigenvalue > ",
                                          "column-stochastic",
                                          "pairs with weights ½",
-                                         "a chain, each neighbor counts 1",
+                                         "a tree, each neighbor counts 1",
                                          "the complete graph, weights 1/N",
                                          "none: each neighbor counts 1"};
   if (rule.topology.scope != algorithm::Scope::neighbors) return "–";

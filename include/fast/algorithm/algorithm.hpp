@@ -20,9 +20,9 @@
 
 namespace fast::algorithm {
 
-inline constexpr int max_payload_vectors = 2;
-inline constexpr int max_payload_scalars = 2;
-inline constexpr int max_state_vectors = 4;
+inline constexpr int max_payload_vectors = 8;
+inline constexpr int max_payload_scalars = 8;
+inline constexpr int max_state_vectors = 8;
 
 /// When a worker publishes: what it stood at before its step (so that neighbors read while
 /// gradients are computed), or what it came to after it.
@@ -52,9 +52,11 @@ enum class MixingRequirement {
   positive,           ///< symmetric, eigenvalues above a bound; else made lazy, (I+W)/2
   column_stochastic,  ///< refused without
   matching,           ///< pairs that read each other with weights 1/2; refused without
-  chain,              ///< worker w reads w-1 and w+1, each counts 1; refused without
-  complete,           ///< each worker reads all others with weights 1/N; refused without
-  unit,               ///< every neighbor counts 1, whatever the weights
+  /// Edges both ways that close no cycle, and a payload vector for each neighbor of a worker, which
+  /// counts 1; refused without.
+  tree,
+  complete,  ///< each worker reads all others with weights 1/N; refused without
+  unit,      ///< every neighbor counts 1, whatever the weights
 };
 
 /// The meaning of Block::own in combine(): a codec, or 16-bit weights, round the message.
@@ -101,8 +103,9 @@ struct Messages {
   /// Payload vector 0 is not what the mean model is made of: the weights are published beside the
   /// payload, where neighbors do not read them.
   bool weights_apart = false;
-  /// Vector 0 and scalar 0 are for readers of lower numbers, 1 for those of higher numbers.
-  bool by_side = false;
+  /// Of MixingRequirement::tree: each vector, with the scalar of its number, is for one neighbor.
+  /// If it reads vector k of this worker, this worker reads its vector `vectors` - 1 - k.
+  bool by_edge = false;
   Own own = Own::payload;
   /// publish() changes no state and gives the same again until combine(): what was published need
   /// not be read back, and the end of a round has a stream less.
@@ -212,9 +215,9 @@ struct RoundInfo {
   /// restarts. Known in combine() only, as neighbor_weight.
   double self_weight = 1;
   double neighbor_weight = 0;  ///< Σ_{j≠i} W_ij of the neighbors present
-  /// The weight of the neighbors whose vector k is for this worker: known in combine() only, of
-  /// rules with Messages::by_side. The sum over them is `side_weight[k] · own[k] + pull[k]`.
-  double side_weight[max_payload_vectors] = {};
+  /// 1 if the neighbor whose vector k is for this worker is present: known in combine() only, of
+  /// rules with Messages::by_edge. What it sent is `edge_weight[k] · own[k] + pull[k]`.
+  double edge_weight[max_payload_vectors] = {};
   Meetings meetings{};  ///< of rules that need it, in combine()
   /// Of rules that need sites, in combine(): the round is one between sites; the next one is.
   bool between_sites = false, between_sites_next = false;

@@ -76,9 +76,14 @@ struct DecentLamOptions {
 /// and give the learning rate.
 Rule decentlam(const DecentLamOptions& options = {});
 
-/// RelaySGD on a chain: each worker passes on to one side what it got from the other, so that all
-/// workers average all, some rounds late.
-Rule relay_sum();
+struct RelaySumOptions {
+  /// Most neighbors of a worker: 2, as of a chain, to max_payload_vectors. A slot has room for so
+  /// many messages.
+  std::int64_t degree = 2;
+};
+/// RelaySGD on a tree: each worker passes on to each neighbor what it got from the others, so that
+/// all workers average all, some rounds late.
+Rule relay_sum(const RelaySumOptions& options = {});
 
 struct ChocoOptions {
   std::int64_t top_k = 0;       ///< entries sent a round; 0: by fraction

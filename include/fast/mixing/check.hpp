@@ -23,7 +23,8 @@ struct MixingCheck {
   bool symmetric = true;  ///< W_ij = W_ji
   bool nonnegative = true;
   bool pairs = true;     ///< every worker reads one other at most, with weight 1/2
-  bool chain = true;     ///< worker w reads w-1 and w+1, as far as they exist
+  bool tree = true;      ///< edges go both ways, connect all and close no cycle
+  int degree = 0;        ///< most workers that one reads
   bool complete = true;  ///< every worker reads all others, all with weight 1/N
   /// One line for each of these that does not hold: which worker, which sum, what would mend it.
   std::vector<std::string> findings;

@@ -17,8 +17,7 @@ namespace fast::cuda {
 template <class T, class Slot, class Model, class Rule>
 struct RuleElements {
   static constexpr int capacity = combine::max_element_sources;
-  static constexpr int most_vectors = algorithm::max_payload_vectors;
-  static constexpr int most_states = algorithm::max_state_vectors;
+  static constexpr int most_vectors = 2, most_states = 4;  ///< of rules that have kernels
   static constexpr bool halves = !std::is_same_v<T, Model>;
 
   Rule rule;
@@ -147,10 +146,10 @@ RuleElements<T, Slot, Model, Rule> rule_elements(const combine::ElementWork& wor
                                               {},
                                               {},
                                               {}};
-  for (int s = 0; s < algorithm::max_state_vectors; ++s) {
+  for (int s = 0; s < elements.most_states; ++s) {
     elements.state[s] = reinterpret_cast<T*>(work.state[s]);
   }
-  for (int k = 0; k < algorithm::max_payload_vectors; ++k) {
+  for (int k = 0; k < elements.most_vectors; ++k) {
     elements.sent[k] = reinterpret_cast<T*>(work.sent[k]);
   }
   for (std::size_t j = 0; j < work.sources.size(); ++j) {

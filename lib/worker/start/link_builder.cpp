@@ -341,13 +341,14 @@ int LinkBuilder::seat(const WorkerParts& ready) const {
 
 void LinkBuilder::fill(WorkerParts& ready) {
   ready.mixer = make_mixer(agreed_.layout, options_, seat(ready), message_);
-  const bool passes_mass = options_.algorithm.traits().topology.divides();
+  const algorithm::RuleTraits& traits = options_.algorithm.traits();
+  const bool passes_mass = traits.topology.divides();
   if (ready.offer)
     members_->map().enter(std::max(ready.offer->growth, members_->map().past_growths()));
   const ResolvedTopology wired = this->wired();
-  ready.plan = std::make_shared<RoundPlan>(wired.schedule, seat(ready), wired.weights.rule,
-                                           wired.weights.lazy, passes_mass,
-                                           ready.mixer->coded().size_bytes());
+  ready.plan = std::make_shared<RoundPlan>(
+      wired.schedule, seat(ready), wired.weights.rule, wired.weights.lazy, passes_mass,
+      ready.mixer->coded().size_bytes(), traits.messages.by_edge ? traits.messages.vectors : 0);
   edges_->set(ready.plan);
 }
 

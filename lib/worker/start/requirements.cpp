@@ -32,8 +32,8 @@ bool is_metropolis(const Schedule& schedule, WeightRule rule) {
 }
 
 /// "" when nothing is missing.
-std::string missing(const MixingCheck& found, MixingRequirement needed) {
-  switch (needed) {
+std::string missing(const MixingCheck& found, const RuleTraits& rule) {
+  switch (rule.topology.mixing) {
     case MixingRequirement::doubly_stochastic:
       return found.doubly_stochastic() ? "" : "weights whose rows and columns all sum to 1";
     case MixingRequirement::symmetric:
@@ -47,8 +47,8 @@ std::string missing(const MixingCheck& found, MixingRequirement needed) {
       return found.symmetric && found.pairs
                  ? ""
                  : "pairs of workers that read each other with weight 1/2";
-    case MixingRequirement::chain:
-      return found.chain ? "" : "a chain: worker w reads w-1 and w+1; the topology grid1d is one";
+    case MixingRequirement::tree:
+      return missing_of_tree(found, rule.messages.vectors);
     case MixingRequirement::complete:
       return found.complete ? "" : "the topology complete: everybody reads all others";
     default:
@@ -93,7 +93,7 @@ bool keeps_mean_on_average(const RuleTraits& rule) {
 void check_weights(const Schedule& schedule, const RuleTraits& rule, FittingWeights& weights) {
   if (is_met_by_metropolis(rule.topology.mixing) && is_metropolis(schedule, weights.rule)) return;
   const MixingCheck found = check_mixing(schedule, weights.rule, weights.lazy);
-  const std::string lacks = missing(found, rule.topology.mixing);
+  const std::string lacks = missing(found, rule);
   if (lacks.empty()) return;
   if (keeps_mean_on_average(rule) && found.doubly_stochastic_on_average()) return;
   require(rule.topology.mixing == MixingRequirement::doubly_stochastic, ErrorKind::topology,
@@ -159,8 +159,9 @@ MixingNeeds requirements(const RuleTraits& rule) {
     needs.connected = combines;
     return needs;
   }
-  if (rule.topology.mixing == MixingRequirement::chain) {  // its weights do not count
-    needs.connected = needs.unchanging = needs.chain = true;
+  if (rule.topology.mixing == MixingRequirement::tree) {  // its weights do not count
+    needs.connected = needs.unchanging = true;
+    needs.tree_of = rule.messages.vectors;
     return needs;
   }
   needs.rows = rule.topology.mixing != MixingRequirement::column_stochastic;

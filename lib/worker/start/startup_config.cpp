@@ -232,7 +232,7 @@ void check_for_halves(const ParameterLayout& layout, const algorithm::RuleTraits
       algorithm.topology.scope == algorithm::Scope::everybody || algorithm.timing.average_every > 0;
   for (const TensorView& view : layout.views()) {
     require(
-        !algorithm.messages.by_side || size_bytes(view.dtype) >= sizeof(float), ErrorKind::argument,
+        !algorithm.messages.by_edge || size_bytes(view.dtype) >= sizeof(float), ErrorKind::argument,
         "Worker: algorithm {} passes messages of f32 and f64 weights on, not {}; choose another "
         "algorithm, or hand over f32 copies that the optimizer changes",
         algorithm.name, describe(view));

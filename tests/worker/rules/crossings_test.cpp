@@ -335,12 +335,16 @@ TEST_CASE("crossings: coded gradient tracking, spares and workers that join") {
   }
 }
 
-// While a seat is vacant, the chain is two parts. Each worker comes to the optimum of all.
-TEST_CASE("crossings: a chain that relays, spares and workers that join") {
+// While a seat is vacant, a tree is in parts. Each worker comes to the optimum of all.
+TEST_CASE("crossings: a chain and a tree that relay, spares and workers that join") {
   const std::uint64_t seed = test_seed(65);
   Rng rng(seed);
   for (int k = 0; k < 6; ++k) {
     CrossingRun run{.rule = "relay_sum", .topology = stencil::grid1d()};
+    if (k % 2 == 1) {
+      run.parameters = {{"degree", "3"}};
+      run.topology = graph::tree();
+    }
     run.workers = 3 + crossing_below(rng, 4);
     run.rounds_after = 1500;
     draw_events(run, rng);

@@ -12,7 +12,7 @@ TEST_CASE("golden trajectories on threads") {
   CHECK(std::ranges::count(cases, "awc_gasloc", &testing::GoldenCase::algorithm) == 6);
   for (const char* rule : {"edm", "gut", "a2cid2"})
     CHECK(std::ranges::count(cases, rule, &testing::GoldenCase::algorithm) == 4);
-  CHECK(std::ranges::count(cases, "relay_sum", &testing::GoldenCase::algorithm) == 3);
+  CHECK(std::ranges::count(cases, "relay_sum", &testing::GoldenCase::algorithm) == 6);
   for (const auto& golden : cases) {
     CHECK_NOTHROW(local::run(golden.workers, [&](const Group& group) {
       testing::run_golden<double>(group, golden, 1e-10);

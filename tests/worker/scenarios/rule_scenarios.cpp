@@ -134,7 +134,8 @@ void misfits_are_refused_everywhere(const Group& group) {
   expect_refusal(group, stencil::ring(true), with(algorithm::decentlam()), "symmetric weights");
   expect_refusal(group, stencil::ring(true), with(algorithm::d2()), "symmetric weights");
   expect_refusal(group, stencil::ring(), with(algorithm::pairwise()), "pairs of workers");
-  expect_refusal(group, stencil::ring(), with(algorithm::relay_sum()), "a chain: worker w reads");
+  expect_refusal(group, stencil::ring(), with(algorithm::relay_sum()),
+                 "it needs a tree, whose edges go both ways and close no cycle: grid1d");
   std::vector<std::vector<int>> chain(static_cast<std::size_t>(n));
   std::vector<std::vector<double>> halves(chain.size());
   for (int w = 1; w < n; ++w) {
