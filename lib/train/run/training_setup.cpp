@@ -314,9 +314,7 @@ RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
           "spares out or average with neighbors",
           group.spares());
   const Schedule given = rule.make(group.size());
-  const bool is_chain = options.worker.algorithm.traits().topology.mixing ==
-                        algorithm::MixingRequirement::chain;  // by the workers' numbers
-  const bool may_move = options.placement && !options.all_reduce && !is_chain;
+  const bool may_move = options.placement && !options.all_reduce;
   Overview overview;
   Schedule schedule = lay_out(given, group.hosts(), may_move, overview);
   return {.group = group,
