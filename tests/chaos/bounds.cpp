@@ -97,6 +97,7 @@ fast::algorithm::Parameters parameters_of(const Plan& plan) {
             {"consensus_step", coded ? "0.3" : "1"},
             {"changes", coded ? "true" : "false"}};
   }
+  if (rule == "relay_sum") return {{"degree", "3"}};
   if (rule == "awc_gasloc") return {{"rate", "0.9"}, {"acceleration", "0.3"}};
   return {};
 }
@@ -125,7 +126,7 @@ const std::vector<Bound>& bounds() {
       {"decentlam", exact, exact, exact, exact, false, "ring",
        "the fixed point is that of atc; synchronous and static only"},
       {"relay_sum", exact, exact, exact, exact, false, "grid1d",
-       "workers agree where the steps sum to 0, in each part of the chain; synchronous, static"},
+       "workers agree where the steps sum to 0, in each part of the tree; synchronous, static"},
       {"choco", exact, exact, exact, exact, false, "ring",
        "copies of a value cancel in the mean; synchronous and static only"},
       {"push_sum", exact, 0.5, in_turn, 0.5, false, "ring",
