@@ -251,7 +251,7 @@ namespace {
 bool reads_blocks(const WorkerConfig& setting) {
   const algorithm::RuleTraits& traits = setting.traits;
   if (traits.plain_average || setting.exact()) return traits.plain_average;
-  return setting.shape.scalars == 0 && !setting.sends_sums() && !traits.messages.by_side &&
+  return setting.shape.scalars == 0 && !setting.sends_sums() && !traits.messages.by_edge &&
          !traits.messages.selection.selects() && !traits.topology.divides() &&
          !traits.memory.remembers_neighbors;
 }
