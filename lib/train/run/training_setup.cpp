@@ -314,7 +314,9 @@ RunPlan plan_run(const Group& group, const TopologyRule& rule, Backend& backend,
           "spares out or average with neighbors",
           group.spares());
   const Schedule given = rule.make(group.size());
-  const bool may_move = options.placement && !options.all_reduce;
+  // What came over an edge is kept by the edge's number, which follows from those of the workers.
+  const bool by_edge = options.worker.algorithm.traits().messages.by_edge;
+  const bool may_move = options.placement && !options.all_reduce && !by_edge;
   Overview overview;
   Schedule schedule = lay_out(given, group.hosts(), may_move, overview);
   return {.group = group,
