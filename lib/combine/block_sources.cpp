@@ -116,8 +116,8 @@ bool BlockSources::counts() {
   return true;
 }
 
-/// Fetches the payloads that have changed, or leaves these neighbors out. It does not throw: blocks
-/// may be combined, and the next round meets a failure or a stop, too.
+/// Fetches the payloads that have changed, or leaves these neighbors out. It does not throw, as
+/// blocks may be combined.
 void BlockSources::renew() {
   const Stopwatch watch(waited_s_);
   ++rejected_;
@@ -125,7 +125,8 @@ void BlockSources::renew() {
   if (reads_++ < most_reads) {
     try {
       newer = exchange_.fetch(round_);
-    } catch (const Error&) {
+    } catch (...) {
+      met_ = std::current_exception();
       newer.clear();
     }
   }

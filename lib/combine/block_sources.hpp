@@ -8,6 +8,7 @@
 #include <fast/mixing/weights.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <vector>
 
 namespace fast::combine {
@@ -97,6 +98,12 @@ class BlockSources {
   /// was read of one was not whole: its writer has gone on without this worker.
   bool are_whole() { return !exact_ || (await(whole_payload) && !any_torn()); }
 
+  /// After all blocks: throws what was met while a payload was fetched again. Until then, the
+  /// neighbors whose payloads had changed are left out.
+  void rethrow() const {
+    if (met_) std::rethrow_exception(met_);
+  }
+
   /// Reads of blocks that did not count.
   std::int64_t rejected() const { return rejected_; }
   /// Seconds in which this object waited for neighbors.
@@ -124,6 +131,7 @@ class BlockSources {
   int reads_ = 1;          ///< of the present block
   std::int64_t rejected_ = 0;
   double waited_s_ = 0;
+  std::exception_ptr met_;
 };
 
 }  // namespace fast::combine

@@ -40,6 +40,14 @@ std::shared_ptr<algorithm::Algorithm> checked(std::shared_ptr<algorithm::Algorit
           traits.name, traits.memory.vectors, traits.messages.vectors, traits.messages.scalars,
           algorithm::max_state_vectors, algorithm::max_payload_vectors,
           algorithm::max_payload_scalars);
+  const bool is_for_trees = traits.topology.mixing == algorithm::MixingRequirement::tree;
+  require(traits.messages.by_edge == is_for_trees &&
+              (!is_for_trees || (traits.topology.needs_static &&
+                                 traits.messages.scalars <= traits.messages.vectors)),
+          ErrorKind::internal,
+          "algorithm {}: messages by edge go with MixingRequirement::tree, a static topology, and "
+          "no more scalars than vectors",
+          traits.name);
   require(
       !traits.memory.remembers_neighbors ||
           traits.timing.publish_point == algorithm::PublishPoint::after_step,

@@ -126,6 +126,7 @@ class BlockCombiner final : public Combiner {
     stats.rejected += sources.rejected();
     stats.wait_s += sources.waited_s();
     stats.mix_s -= sources.waited_s();
+    sources.rethrow();
     return counts;
   }
 };
