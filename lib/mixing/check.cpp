@@ -223,8 +223,9 @@ std::string missing_of_tree(const MixingCheck& found, int degree) {
     return "a tree, whose edges go both ways and close no cycle: grid1d, tree and star are trees";
   if (found.degree <= degree) return {};
   return fmt::format(
-      "workers with at most {0} neighbors, not {1}: its option degree={1} allows that", degree,
-      found.degree);
+      "workers with at most {} neighbors, not {}: its option degree allows more; grid1d has 2, "
+      "tree 3",
+      degree, found.degree);
 }
 
 MixingCheck check_mixing(const Schedule& schedule, WeightRule rule, bool lazy) {

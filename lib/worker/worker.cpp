@@ -377,6 +377,11 @@ void Worker::Impl::set_schedule(const TopologyRule& rule) {
           "Worker: set_schedule with algorithm {} at staleness {}, whose messages are running sums "
           "over edges that stay; make a new Worker",
           setting.traits.name, setting.options.staleness);
+  require(
+      !setting.traits.messages.by_edge, ErrorKind::argument,
+      "Worker: set_schedule with algorithm {}, which keeps what came over each edge; make a new "
+      "Worker",
+      setting.traits.name);
   const bool is_whole = shards_of(plan->schedule().at(0)) == nullptr;
   require(
       is_whole || worker::is_on_one_host(setting.group), ErrorKind::argument,

@@ -134,3 +134,20 @@ TEST_CASE("a schedule that robust averaging does not fit is refused in the call,
     c.worker.await_finish();
   });
 }
+
+TEST_CASE("a rule that keeps what came over each edge takes no other tree") {
+  local::run(4, [](const Group& group) {
+    WorkerOptions options = testing::quick();
+    options.algorithm = algorithm::relay_sum({.degree = 3});
+    Constant c(group, stencil::grid1d(), group.rank(), options);
+    std::string said;
+    try {
+      c.worker.set_schedule(graph::star());
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    testing::expect(said.find("make a new Worker") != std::string::npos, said);
+    c.idle(2);
+    c.worker.await_finish();
+  });
+}

@@ -267,7 +267,7 @@ TEST_CASE("relay_sum refuses what is no tree, and more neighbors than a slot has
   const Topology parts("parts", Lists{{1, 2}, {0, 2}, {0, 1}, {4}, {3}});
   CHECK_THROWS_WITH(made(parts, 5, 8), no_tree);
   CHECK_THROWS_WITH(made(graph::tree(), 7, 2),
-                    Catch::Matchers::Contains("at most 2 neighbors, not 3: its option degree=3"));
+                    Catch::Matchers::Contains("at most 2 neighbors, not 3: its option degree"));
   CHECK_THROWS_WITH(made(graph::star(), 10, 8),
                     Catch::Matchers::Contains("at most 8 neighbors, not 9"));
   for (const std::int64_t degree : {1, 9}) {
