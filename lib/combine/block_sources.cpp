@@ -125,7 +125,7 @@ void BlockSources::renew() {
   if (reads_++ < most_reads) {
     try {
       newer = exchange_.fetch(round_);
-    } catch (...) {
+    } catch (const std::exception&) {
       met_ = std::current_exception();
       newer.clear();
     }

@@ -61,9 +61,9 @@ constexpr double awc_stability_factor(double smallest_eigenvalue, double momentu
 }
 
 /// The same of `atc`: the limit 2(1 + β) of SGD, or (1 - β)(1 + 1/|λ_min|) where that is less, for
-/// λ_min < 0. On a vector with the eigenvalue λ, weights e and momentum v of curvature a = γ·L
-/// follow v⁺ = β v - a e, e⁺ = λ(e + v⁺), with the polynomial z² - (λ(1 - a) + β) z + λβ. Below 0,
-/// λ turns each step around, so that the momentum grows.
+/// λ_min < 0. The part e of the weights along an eigenvector and its momentum v follow
+/// v⁺ = β v - a e, e⁺ = λ(e + v⁺), with a = γ·L and the polynomial z² - (λ(1 - a) + β) z + λβ. A
+/// negative λ turns each step around, so that the momentum grows.
 constexpr double atc_stability_factor(double smallest_eigenvalue, double momentum) {
   const double sgd = 2 * (1 + momentum);
   if (smallest_eigenvalue >= 0) return sgd;

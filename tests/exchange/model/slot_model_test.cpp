@@ -203,6 +203,7 @@ Values averages_blocks(const Part& part, Value round, bool exact) {
            "another publication than the one of the round was accepted");
     used.push_back(read);
   }
+  sources.rethrow();
   demand(sources.are_whole(), "a read was rejected though its writer waits");
   const bool present = is_present(arrivals.front());
   demand(present == (used[1] != 0), "the state of the neighbor is wrong");
