@@ -19,8 +19,8 @@ class Bus {
   using Handler = std::function<void(std::string_view subject, std::string_view text)>;
 
   virtual ~Bus() = default;
-  /// Does not wait for anybody. The message is lost while there is no connection.
-  virtual void send(const std::string& subject, const std::string& text) = 0;
+  /// Does not wait for anybody. False: there is no connection, and the message is lost.
+  virtual bool send(const std::string& subject, const std::string& text) = 0;
   /// Asks whether anybody listens to `subject`, by a message without text. If nobody does, one
   /// without text comes to `reply`, to which this bus listens.
   virtual void probe(const std::string& subject, const std::string& reply) = 0;

@@ -3,8 +3,10 @@
 
 #include <fast/core/error.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -20,7 +22,7 @@ namespace {
 class NatsBus final : public Bus {
  public:
   NatsBus(const stream::Address& address, const BusOptions& options, LogSink log)
-      : run_(address.subject), most_bytes_(options.most_bytes) {
+      : run_(address.subject), data_(run_ + ".data."), most_bytes_(options.most_bytes) {
     stream::BrokerOptions of{.name = "fast site " + options.name,
                              .patience = forever,
                              .log = std::move(log),
@@ -37,16 +39,19 @@ class NatsBus final : public Bus {
   ~NatsBus() override { end(); }
 
   void end() override {
-    for (Subscription& subscription : subscriptions_) subscription.end();
+    is_ending_ = true;  // a handler that sends much ends soon
+    for (auto& subscription : subscriptions_)
+      if (!subscription->end()) subscription.release();  // the library may still refer to it
     subscriptions_.clear();
   }
 
-  void send(const std::string& subject, const std::string& text) override {
-    const stream::Connection& connection = text.size() > small ? connections_.back() : control();
+  bool send(const std::string& subject, const std::string& text) override {
+    const bool is_data = subject.starts_with(data_);
+    const stream::Connection& connection = is_data ? connections_.back() : control();
     // What is sent while the connection is lost would come late, all at once.
-    if (!connection.is_up()) return;
-    natsConnection_Publish(connection.handle(), subject.c_str(), text.data(),
-                           static_cast<int>(text.size()));
+    if (is_ending_ || !connection.is_up()) return false;
+    return natsConnection_Publish(connection.handle(), subject.c_str(), text.data(),
+                                  static_cast<int>(text.size())) == NATS_OK;
   }
 
   /// A server answers by itself where nobody has subscribed ("no responders").
@@ -56,7 +61,7 @@ class NatsBus final : public Bus {
   }
 
   void listen(const std::string& subject, Handler handler) override {
-    Subscription& made = subscriptions_.emplace_back();
+    Subscription& made = *subscriptions_.emplace_back(std::make_unique<Subscription>());
     made.handler = std::move(handler);
     const natsStatus status = natsConnection_Subscribe(
         &made.handle, control().handle(), subject.c_str(), &Subscription::on_message, &made);
@@ -75,41 +80,59 @@ class NatsBus final : public Bus {
   static constexpr std::chrono::milliseconds forever{std::chrono::hours(24 * 365)};
   static constexpr std::chrono::milliseconds ping_interval{600};
   static constexpr int buffer_bytes = 128 * 1024;
-  static constexpr std::size_t small = 16 * 1024;
 
   struct Subscription {
     Handler handler;
     natsSubscription* handle = nullptr;
     std::mutex mutex;
     std::condition_variable changed;
-    bool ended = false;
+    int running = 0;  ///< handlers
+    bool is_ending = false, ended = false;
 
     static void on_message(natsConnection*, natsSubscription*, natsMsg* message, void* self) {
       const stream::MessageHandle held(message);
       const auto size = static_cast<std::size_t>(natsMsg_GetDataLength(message));
       try {
-        static_cast<Subscription*>(self)->handler(natsMsg_GetSubject(message),
-                                                  {natsMsg_GetData(message), size});
+        subscription->handler(natsMsg_GetSubject(message), {natsMsg_GetData(message), size});
+      auto* subscription = static_cast<Subscription*>(self);
+      {
+        const std::lock_guard lock(subscription->mutex);
+        if (subscription->is_ending) return;
+        ++subscription->running;
+      }
       } catch (const std::exception&) {  // no memory: as if the message was lost
       }
     }
     static void on_end(void* self) {
       auto* subscription = static_cast<Subscription*>(self);
       const std::lock_guard lock(subscription->mutex);
+      --subscription->running;
+      subscription->changed.notify_all();
+      const std::lock_guard lock(subscription->mutex);
       subscription->ended = true;
       subscription->changed.notify_all();
     }
-    /// The handler does not run afterwards.
-    void end() {
-      if (handle == nullptr) return;
+    /// The handler does not run afterwards: a write to the server takes 3 s at most. False if the
+    /// library may still call on_message().
+    bool end() {
+      if (handle == nullptr) return true;
+      {
+        const std::lock_guard lock(mutex);
+        is_ending = true;
+      }
       const bool tells = natsSubscription_SetOnCompleteCB(handle, on_end, this) == NATS_OK;
       natsSubscription_Unsubscribe(handle);
-      std::unique_lock lock(mutex);
-      if (tells) changed.wait_for(lock, std::chrono::seconds(5), [this] { return ended; });
+      {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [this] { return running == 0; });
+        if (tells) changed.wait_for(lock, std::chrono::seconds(5), [this] { return ended; });
+      }
       natsSubscription_Destroy(handle);
     }
   };
 
+      const std::lock_guard lock(mutex);
+      return ended;
   const stream::Connection& control() const { return connections_.front(); }
 
   /// The client library drops what is larger. After a connection was lost, the server may be
@@ -124,12 +147,13 @@ class NatsBus final : public Bus {
     }
   }
 
-  std::string run_;
+  std::string run_, data_;  ///< data_: how subjects of weights begin
   std::size_t most_bytes_;
-  /// A site's large messages go over the second one. The client library holds a lock while it
+  std::atomic<bool> is_ending_ = false;
+  /// A site's weights go over the second one. The client library holds a lock while it
   /// writes, and reads and sends nothing else meanwhile: for as long as the link is full.
   std::deque<stream::Connection> connections_;
-  std::deque<Subscription> subscriptions_;
+  std::deque<std::unique_ptr<Subscription>> subscriptions_;
 };
 
 }  // namespace

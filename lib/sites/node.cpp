@@ -255,7 +255,8 @@ void Node::hear_request(std::string_view text) {
               .sent_us = heard_us};
   if (held.bytes == nullptr) {
     chunk.gone = true;
-    return bus_->send(to, encode(chunk));
+    bus_->send(to, encode(chunk));
+    return;
   }
   double sent = 0;
   for (chunk.index = request->first; chunk.index < end; ++chunk.index) {

@@ -37,15 +37,16 @@ class MemoryHub {
     changed_.notify_all();
   }
 
-  void send(const std::string& from, const std::string& subject, const std::string& text) {
+  bool send(const std::string& from, const std::string& subject, const std::string& text) {
     const std::lock_guard lock(mutex_);
     sent_bytes_ += text.size();
-    if (cut_.contains(from)) return;
+    if (cut_.contains(from)) return false;
     std::uniform_real_distribution<double> unit(0, 1);
-    if (unit(random_) < weather_.lost) return;
+    if (unit(random_) < weather_.lost) return true;
     const auto delay = std::chrono::duration_cast<Clock::duration>(weather_.delay * unit(random_));
     queue_.push({Clock::now() + delay, number_++, subject, text});
     changed_.notify_all();
+    return true;
   }
   /// As a message that is not lost. A site that is cut off still counts as a listener.
   void probe(const std::string& from, const std::string& subject, const std::string& reply) {
@@ -165,8 +166,8 @@ class MemoryBus final : public sites::Bus {
   ~MemoryBus() override { end(); }
   void require_usable() const override {}
   void end() override { hub_->forget(this); }
-  void send(const std::string& subject, const std::string& text) override {
-    hub_->send(site_, subject, text);
+  bool send(const std::string& subject, const std::string& text) override {
+    return hub_->send(site_, subject, text);
   }
   void probe(const std::string& subject, const std::string& reply) override {
     hub_->probe(site_, subject, reply);

@@ -80,8 +80,8 @@ class WatchedBus final : public sites::Bus {
   WatchedBus(std::unique_ptr<sites::Bus> bus, OnSend on_send)
       : bus_(std::move(bus)), on_send_(std::move(on_send)) {}
   ~WatchedBus() override { bus_->end(); }
-  void send(const std::string& subject, const std::string& text) override {
-    if (on_send_(subject)) bus_->send(subject, text);
+  bool send(const std::string& subject, const std::string& text) override {
+    return on_send_(subject) && bus_->send(subject, text);
   }
   void probe(const std::string& subject, const std::string& reply) override {
     bus_->probe(subject, reply);
