@@ -31,7 +31,10 @@ class NatsBus final : public Bus {
                              .sends_at_once = true,
                              .buffer_bytes = buffer_bytes};
     connections_.emplace_back(address, of);
-    of.log = {};
+    if (of.log)
+      of.log = [log = of.log](LogLevel level, std::string_view text) {
+        log(level, fmt::format("{} (the connection for weights)", text));
+      };
     if (most_bytes_ > 0) connections_.emplace_back(address, of);
     require_room();
   }
