@@ -12,7 +12,11 @@ namespace fast::algorithm {
 
 class TopK {
  public:
-  void begin() { magnitudes_.clear(); }
+  /// For so many values, or more.
+  void begin(std::size_t count = 0) {
+    magnitudes_.clear();
+    magnitudes_.reserve(count);
+  }
   void add(double value) { magnitudes_.push_back(magnitude(value)); }
   std::size_t count() const { return magnitudes_.size(); }
   /// The `keep` largest of those added. Of equals, those that takes() sees first.

@@ -8,7 +8,6 @@
 #include <functional>
 #include <utility>
 
-#include "algorithm/top_k.hpp"
 #include "combine/model_memory.hpp"
 #include "sites/packed_model.hpp"
 
@@ -121,7 +120,7 @@ void MessageCoder::encode_buffers(std::byte* to) const {
   });
 }
 
-void MessageCoder::encode_difference(std::byte* to) const {
+void MessageCoder::encode_difference(std::byte* to) {
   encode_buffers(to);
   if (kind_ == Kind::sparse) return encode_largest(to);
   for_differences([&](const codec::Piece& piece, const auto& difference) {
@@ -129,16 +128,16 @@ void MessageCoder::encode_difference(std::byte* to) const {
   });
 }
 
-void MessageCoder::encode_largest(std::byte* to) const {
-  algorithm::TopK largest;
+void MessageCoder::encode_largest(std::byte* to) {
+  largest_.begin(static_cast<std::size_t>(layout_.parameter_count()));
   for_differences([&](const codec::Piece&, const auto& difference) {
-    for (const auto value : difference) largest.add(static_cast<double>(value));
+    for (const auto value : difference) largest_.add(static_cast<double>(value));
   });
-  largest.choose(std::min(largest.count(), difference_.sparse().capacity));
+  largest_.choose(std::min(largest_.count(), difference_.sparse().capacity));
   codec::SparseWriter writer(difference_.sparse(), to);
   for_differences([&]<class T>(const codec::Piece& piece, std::vector<T>& difference) {
     for (T& value : difference)
-      if (!largest.takes(static_cast<double>(value))) value = 0;
+      if (!largest_.takes(static_cast<double>(value))) value = 0;
     writer.append(difference.data(), piece.first, difference.size());
   });
 }

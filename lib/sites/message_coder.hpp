@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithm/top_k.hpp"
 #include "codec/coded_layout.hpp"
 #include "sites/node.hpp"
 
@@ -65,9 +66,9 @@ class MessageCoder {
   void for_differences(const Part& part) const;
   void add_difference(const std::byte* coded, AlignedBuffer& values) const;
   void encode_whole(std::byte* to);
-  void encode_difference(std::byte* to) const;
+  void encode_difference(std::byte* to);
   void encode_buffers(std::byte* to) const;
-  void encode_largest(std::byte* to) const;
+  void encode_largest(std::byte* to);
 
   ParameterLayout layout_;
   codec::Kind kind_;
@@ -75,6 +76,7 @@ class MessageCoder {
   codec::CodedLayout whole_, difference_;
   std::shared_ptr<const AlignedBuffer> message_;  ///< u_i
   Copy own_;                                      ///< x̂_i
+  algorithm::TopK largest_;                       ///< of a sparse difference
   AlignedBuffer error_;                           ///< what the whole messages' code has lost
   std::map<std::string, Copy> copies_;            ///< x̂_j, if differences refer to them
 };

@@ -18,8 +18,7 @@ namespace fast::sites {
 namespace {
 
 std::string codec_of(const SiteOptions& options) {
-  if (options.codec.kind == codec::Kind::sparse)
-    return fmt::format("sparse={:g}", options.fraction);
+  if (options.codec.kind == codec::Kind::sparse) return fmt::format("sparse={}", options.fraction);
   return codec::name(options.codec);
 }
 
@@ -120,6 +119,11 @@ void Site::prepare(const ParameterLayout& layout, const LogSink& log) {
   outer_ = std::make_unique<OuterStep>(layout, options_.rule);
   coder_ = std::make_unique<MessageCoder>(outer_->layout(), options_.codec.kind, options_.fraction);
   require_known_neighbors();
+  require(options_.codec.kind != codec::Kind::sparse ||
+              coder_->difference_bytes() < coder_->whole_bytes(),
+          ErrorKind::argument,
+          "site {}: codec {} sends {} bytes at each exchange, and bf16 {}; take a smaller part",
+          options_.name, codec_of(options_), coder_->difference_bytes(), coder_->whole_bytes());
 }
 
 void Site::connect() {

@@ -299,6 +299,17 @@ TEST_CASE("codecs that do not fit a site are refused") {
                o.staleness = 1;
              }),
              ContainsSubstring("codec sparse=0.01 with topology ring and staleness 1; it sends"));
+  CHECK_THAT(with([](auto& o) {
+               o.codec = {.kind = codec::Kind::sparse};
+               o.fraction = 0.0123456789;
+               o.staleness = 1;
+             }),
+             ContainsSubstring("codec sparse=0.0123456789 with"));
+  CHECK_THAT(with([](auto& o) {
+               o.codec = {.kind = codec::Kind::sparse};
+               o.fraction = 0.5;
+             }),
+             ContainsSubstring("take a smaller part"));
   for (const double fraction : {0.0, 1.0, -0.5, 3.0, std::nan("")}) {
     CHECK_THAT(with([&](auto& o) {
                  o.codec = {.kind = codec::Kind::sparse};
