@@ -46,6 +46,7 @@ std::uint64_t incarnation_after(std::uint64_t known) {
   const std::uint64_t generation = std::min(most, before + (known > 0 ? 1 : 0));
   const std::uint64_t begun = generation << (time_bits + random_bits) | time << random_bits | drawn;
   return std::max(begun, known + 1);
+  static_assert(time_bits + random_bits == first_generation_bit);
 }
 
 }  // namespace
@@ -99,8 +100,11 @@ void Node::send(const Outgoing& out) {
 Status Node::own_status() const {
   Status status = own_;
   for (const Held& held : held_) status.newest.push_back(held.what);
-  for (const auto& [site, incarnation] : table_.known())
-    if (site != own_.site) status.known.emplace_back(site, incarnation);
+  for (const auto& [site, incarnation] : table_.known()) {
+    if (site == own_.site) continue;
+    auto& names = table_.latest(site) != nullptr ? status.known : status.former;
+    names.emplace_back(site, incarnation);
+  }
   return status;
 }
 

@@ -382,6 +382,7 @@ bool Site::note_view(const std::vector<std::string>& sites) {
     if (!std::ranges::binary_search(sites, site))
       say(LogLevel::warning, fmt::format("site {} is not there", site));
   coder_->keep_only(sites);
+  history_.forget([&](const std::string& site) { return !node_->silent_s(site); });
   seen_ = sites;
   return has_changed;
 }
@@ -584,6 +585,7 @@ SiteStats Site::stats() const {
   result.reads = history_.reads();
   result.median_age = history_.median_age();
   result.others = history_.others();
+  std::erase_if(result.others, [&](const OtherSite& one) { return !node_->silent_s(one.name); });
   for (OtherSite& other : result.others) node_->look_at(other);
   return result;
 }

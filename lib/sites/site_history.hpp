@@ -53,6 +53,11 @@ class SiteHistory {
     const auto found = entries_.find(site);
     return found != entries_.end() && exchanges_ < found->second.doubted_until;
   }
+  /// Sites of which is_gone(name) is true. What was combined of them still counts in all.
+  template <class IsGone>
+  void forget(const IsGone& is_gone) {
+    std::erase_if(entries_, [&](const auto& one) { return is_gone(one.first); });
+  }
   /// This site has made one.
   void note_exchange() { ++exchanges_; }
 

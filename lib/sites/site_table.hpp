@@ -14,6 +14,10 @@
 
 namespace fast::sites {
 
+/// An incarnation above 0 in bits from this one on is of a process that knew of one before it. Of
+/// others, the one that began later is the later one, as far as clocks agree.
+inline constexpr unsigned first_generation_bit = 54;
+
 /// Ages are by this machine's steady clock: clocks of sites need not agree. Not thread-safe.
 class SiteTable {
  public:
@@ -23,8 +27,9 @@ class SiteTable {
 
   /// Takes what a site says. False if the table has heard of a later instance of that site.
   bool hear(const Status& status, Clock::time_point now) {
-    for (const auto& [site, incarnation] : status.known)
-      if (site == own_) note(site, incarnation);
+    for (const auto* names : {&status.known, &status.former})
+      for (const auto& [site, incarnation] : *names)
+        if (site == own_) note(site, incarnation);
     note(status.site, status.incarnation);
     if (status.incarnation < known(status.site)) return false;
     const auto [found, is_new] = entries_.try_emplace(status.site, Entry{status, now});
@@ -39,11 +44,16 @@ class SiteTable {
     return true;
   }
 
-  /// Of sites that have said nothing for so long, nobody needs to know any more.
+  /// Of sites that have said nothing for so long, nobody needs to know any more. Incarnations that
+  /// have followed another one stay known: a stopped process of the one before may wake.
   static constexpr Seconds remembered{600};
   void forget(Clock::time_point now) {
-    for (const auto& [site, entry] : entries_)
-      if (site != own_ && now - entry.heard > remembered) known_.erase(site);
+    std::erase_if(entries_, [&](const auto& one) {
+      const auto& [site, entry] = one;
+      if (site == own_ || now - entry.heard <= remembered) return false;
+      if (known(site) >> first_generation_bit == 0) known_.erase(site);
+      return true;
+    });
   }
 
   /// The site's process is gone. The site is not there until it says something.
@@ -76,13 +86,13 @@ class SiteTable {
     return found == known_.end() ? 0 : found->second;
   }
 
-  /// What the site said last, whether it is there or not. Null: nothing.
+  /// What the site said last, whether it is there or not. Null: nothing, or it is forgotten.
   const Status* latest(const std::string& site) const {
     const auto found = entries_.find(site);
     return found == entries_.end() ? nullptr : &found->second.status;
   }
 
-  /// Seconds since the site said something; none: never.
+  /// Seconds since the site said something; none: never, or it is forgotten.
   std::optional<double> silent_s(const std::string& site, Clock::time_point now) const {
     const auto found = entries_.find(site);
     if (found == entries_.end()) return std::nullopt;

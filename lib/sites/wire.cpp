@@ -104,9 +104,13 @@ std::size_t Publication::chunk_size(std::size_t index) const {
 }
 
 std::string encode(const Status& status) {
-  Json newest = Json::array(), known = Json::object();
+  Json newest = Json::array();
   for (const Publication& publication : status.newest) newest.push_back(json_of(publication));
-  for (const auto& [site, incarnation] : status.known) known[site] = incarnation;
+  const auto object_of = [](const auto& incarnations) {
+    Json object = Json::object();
+    for (const auto& [site, incarnation] : incarnations) object[site] = incarnation;
+    return object;
+  };
   return line_of({{"run", status.run},
                   {"site", status.site},
                   {"incarnation", status.incarnation},
@@ -117,7 +121,8 @@ std::string encode(const Status& status) {
                   {"next", status.next},
                   {"round", status.round},
                   {"newest", newest},
-                  {"known", known}});
+                  {"known", object_of(status.known)},
+                  {"former", object_of(status.former)}});
 }
 
 std::string encode(const ChunkRequest& request) {
@@ -168,6 +173,8 @@ std::optional<Status> decode_status(std::string_view text) {
       status.newest.push_back(publication_of(publication));
     for (const auto& [site, incarnation] : json.at("known").items())
       status.known.emplace_back(site, incarnation_of(incarnation));
+    for (const auto& [site, incarnation] : json.at("former").items())
+      status.former.emplace_back(site, incarnation_of(incarnation));
     return status;
   });
 }

@@ -13,7 +13,7 @@
 
 namespace fast::sites {
 
-inline constexpr int wire_format = 3;
+inline constexpr int wire_format = 4;
 inline constexpr std::size_t chunk_bytes = 64 * 1024;
 /// Of a message: a chunk and the line ahead of it.
 inline constexpr std::size_t most_message_bytes = chunk_bytes + 1024;
@@ -61,6 +61,8 @@ struct Status {
   /// Incarnations of the sites that it has heard of: each believes what is said of itself, to begin
   /// with a later one.
   std::vector<std::pair<std::string, std::uint64_t>> known;
+  /// Of those that it has forgotten but for this.
+  std::vector<std::pair<std::string, std::uint64_t>> former{};
 };
 
 /// Asks for chunks [first, first + count) of a publication.

@@ -1,5 +1,6 @@
 #include "sites/site_table.hpp"
 
+#include "sites/site_history.hpp"
 #include "support/catch.hpp"
 
 using namespace fast;
@@ -104,7 +105,39 @@ TEST_CASE(
   table.forget(start + std::chrono::seconds(601));
   CHECK(table.known("a") == 0);
   CHECK(table.known("b") == 5);
-  CHECK(table.silent_s("a", start + std::chrono::seconds(601)) == Approx(601));
+  CHECK_FALSE(table.silent_s("a", start + std::chrono::seconds(601)));
+  CHECK(table.latest("a") == nullptr);
   CHECK(table.hear(from("a", 4), start + std::chrono::seconds(602)));
   CHECK(table.known("a") == 4);
+}
+
+TEST_CASE("a process that another one has followed is not heard either when both are forgotten") {
+  constexpr std::uint64_t later = std::uint64_t{1} << first_generation_bit;
+  SiteTable table("own", Seconds(2));
+  const auto start = Clock::now();
+  table.hear(from("a", 5), start);
+  table.hear(from("a", later), start);
+  table.forget(start + std::chrono::seconds(601));
+  CHECK(table.latest("a") == nullptr);
+  CHECK(table.known("a") == later);
+  CHECK_FALSE(table.hear(from("a", 5), start + std::chrono::seconds(602)));
+  Status status = from("b", 1);
+  status.former = {{"own", later}, {"c", 3}};
+  table.hear(status, start);
+  CHECK(table.known("own") == later);
+  CHECK(table.known("c") == 0);
+}
+
+TEST_CASE("what was read of a site that is forgotten still counts") {
+  SiteHistory history;
+  for (const char* name : {"a", "b"}) {
+    history.meet(from(name, 5));
+    history.note_read(Received{name, 5, {}, nullptr}, 3);
+  }
+  history.forget([](const std::string& name) { return name == "a"; });
+  REQUIRE(history.others().size() == 1);
+  CHECK(history.others()[0].name == "b");
+  CHECK(history.reads() == 2);
+  CHECK(history.median_age() == 3);
+  CHECK_FALSE(history.meet(from("a", 5)));
 }
