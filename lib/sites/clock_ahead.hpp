@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "sites/wire.hpp"
 
@@ -12,11 +13,14 @@ namespace fast::sites {
 /// (Mills, RFC 5905). The error is at most half of that time. Not thread-safe.
 class ClockAhead {
  public:
-  /// `now_us`: by this site's clock, when the answer came.
-  void add(const Chunk& answer, std::int64_t now_us) {
+  /// `now_us`: by this site's clock, when the answer came. What was asked before `since_us`,
+  /// another process of this site has asked. Another process there has another clock.
+  void add(const Chunk& answer, std::int64_t now_us, std::int64_t since_us = 0) {
+    if (answer.asked_us < since_us) return;
     const std::int64_t there = answer.heard_us - answer.asked_us, back = now_us - answer.sent_us;
     const std::int64_t took = there + back;
     if (took < 0 || answer.sent_us < answer.heard_us) return;
+    if (std::exchange(incarnation_, answer.incarnation) != answer.incarnation) ahead_s_.reset();
     // Clocks drift, and an old answer says less.
     if (ahead_s_ && took > shortest_us_ + (now_us - at_us_) / drift) return;
     shortest_us_ = took;
@@ -28,6 +32,7 @@ class ClockAhead {
 
  private:
   static constexpr std::int64_t drift = 10'000;  ///< 1 s in so many, with room
+  std::uint64_t incarnation_ = 0;
   std::int64_t shortest_us_ = 0, at_us_ = 0;
   std::optional<double> ahead_s_;
 };

@@ -52,7 +52,10 @@ std::uint64_t incarnation_after(std::uint64_t known) {
 }  // namespace
 
 Node::Node(std::unique_ptr<Bus> bus, NodeOptions options)
-    : bus_(std::move(bus)), options_(std::move(options)), table_(options_.site, options_.silence) {
+    : bus_(std::move(bus)),
+      options_(std::move(options)),
+      began_us_(timeline_us()),
+      table_(options_.site, options_.silence) {
   own_.run = bus_->run();
   own_.site = options_.site;
   own_.about = options_.about;
@@ -540,7 +543,7 @@ void Node::hear_chunk(std::string_view on, std::string_view text) {
     if (found == mailboxes_.end()) return;
     Mailbox& mailbox = found->second;
     if (!mailbox.fetch || !mailbox.fetch->is_of(*chunk)) return;
-    mailbox.clock.add(*chunk, timeline_us());
+    mailbox.clock.add(*chunk, timeline_us(), began_us_);
     if (!chunk->gone && mailbox.fetch->take(*chunk, now)) {
       bytes_received_ += static_cast<double>(chunk->bytes.size());
       mailbox.delay_s = mailbox.fetch->delay().value_or(Seconds(mailbox.delay_s)).count();

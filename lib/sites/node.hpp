@@ -177,6 +177,7 @@ class Node {
   Status own_;
   bool appeared_ = false, replaced_ = false, state_asked_ = false, whole_asked_ = false;
   std::vector<Held> held_;
+  const std::int64_t began_us_;  ///< by this site's clock
   std::set<std::string> followed_;
   std::int64_t least_ = 0;
   std::map<std::string, Mailbox> mailboxes_;

@@ -68,3 +68,16 @@ TEST_CASE("a later answer counts when the clocks may have drifted by more") {
   clock.add(late.chunk, late.now_us);
   CHECK(clock.seconds() == Approx(900e-6));
 }
+
+TEST_CASE(
+    "another process there has another clock, and what another one here has asked says nothing") {
+  ClockAhead clock;
+  const Answer first(1'000'000'000, 500, 100, 100);
+  clock.add(first.chunk, first.now_us);
+  Answer other(1'000'500'000, 7'000, 40'000, 40'000);
+  other.chunk.incarnation = 2;
+  clock.add(other.chunk, other.now_us, 1'000'500'001);
+  CHECK(clock.seconds() == Approx(500e-6));
+  clock.add(other.chunk, other.now_us, 1'000'500'000);
+  CHECK(clock.seconds() == Approx(7e-3));
+}
