@@ -300,7 +300,8 @@ std::size_t Node::grant(Held& held, const std::string& reader, std::size_t asked
 
 void Node::hear_status(std::string_view on, std::string_view text) {
   const auto status = decode_status(text);
-  if (!status || status->run != own_.run || !is_plausible(*status)) return;
+  if (!status) return note_format(on, text);
+  if (status->run != own_.run || !is_plausible(*status)) return;
   // The server lets a site publish under its own name only.
   if (on != subject("beat", status->site) && on != subject("new", status->site)) return;
   Outgoing out;
@@ -346,6 +347,26 @@ bool Node::tick() {
   } catch (const std::exception&) {  // no memory; the next beat comes soon
   }
   return false;
+/// A site of another version. It is told of once.
+void Node::note_format(std::string_view on, std::string_view text) {
+  constexpr std::size_t most_told = 100;
+  const std::string begin = subject("beat", "");
+  if (!on.starts_with(begin)) return;
+  const auto format = other_format(text);
+  if (!format) return;
+  const std::string site(on.substr(begin.size()));
+  {
+    const std::lock_guard lock(mutex_);
+    if (other_formats_.size() >= most_told || !other_formats_.insert(site).second) return;
+  }
+  Outgoing out;
+  out.warnings.push_back(
+      fmt::format("{}: site {} speaks format {}, and this one {}: they do not hear each other; "
+                  "update the older",
+                  own_.site, printable(site), *format, wire_format));
+  send(out);
+}
+
 }
 
 bool Node::is_overdue(const std::string& site, Clock::time_point now) const {

@@ -149,6 +149,7 @@ class Node {
   // With the lock held.
   Status own_status() const;
   bool reads() const { return appeared_ || options_.looks_on; }
+  void note_format(std::string_view on, std::string_view text);
   bool fits_state(std::uint64_t bytes) const;
   bool is_plausible(const Status& status) const;
   void tell(Outgoing& out, std::string_view verb) const;

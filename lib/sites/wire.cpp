@@ -179,6 +179,15 @@ std::optional<Status> decode_status(std::string_view text) {
   });
 }
 
+std::optional<std::int64_t> other_format(std::string_view text) {
+  try {
+    const auto format = integer_in(Json::parse(text.substr(0, text.find('\n'))), "format", 0);
+    return format == wire_format ? std::nullopt : std::optional(format);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
 std::optional<ChunkRequest> decode_request(std::string_view text) {
   return decoded<ChunkRequest>(text, [](const Json& json, std::string_view) {
     ChunkRequest request;

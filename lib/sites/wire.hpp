@@ -100,6 +100,8 @@ std::optional<Status> decode_status(std::string_view text);
 std::optional<ChunkRequest> decode_request(std::string_view text);
 std::optional<Chunk> decode_chunk(std::string_view text);
 std::optional<Content> decode_wish(std::string_view text);
+/// The format of a message, if it is another one than wire_format.
+std::optional<std::int64_t> other_format(std::string_view text);
 
 /// 1 to 40 letters, digits, '-' and '_'.
 bool is_site_name(std::string_view name);

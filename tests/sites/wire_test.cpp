@@ -46,6 +46,14 @@ TEST_CASE("a status comes as it was sent") {
   CHECK(got->round == 610);
   CHECK(got->newest == sent.newest);
   CHECK(got->known == sent.known);
+  CHECK(got->former == sent.former);
+}
+
+TEST_CASE("a message of another format is known by it, and no other message is") {
+  CHECK(other_format("{\"format\":2,\"site\":\"a\"}\n") == 2);
+  for (const std::string& text : {encode(example_status()), std::string("{}\n"), std::string(),
+                                  std::string("{\"format\":2.5}\n"), std::string("[2]\n")})
+    CHECK_FALSE(other_format(text));
 }
 
 TEST_CASE("wishes come as they were sent, and others are none") {
