@@ -62,9 +62,9 @@ def hash_of(file):
 
 def permissions(run, site, kind):
     if kind == "onlooker":
-        return f"""          publish: [ "{run}.get.*", "{run}.ask.*" ]
+        return f"""          publish: [ "{run}.look.*", "{run}.ask.*" ]
           subscribe: [ "{run}.>" ]"""
-    return f"""          publish: [ "{run}.beat.{site}", "{run}.new.{site}", "{run}.data.{site}.>", "{run}.get.*", "{run}.ask.*" ]
+    return f"""          publish: [ "{run}.beat.{site}", "{run}.new.{site}", "{run}.data.{site}.>", "{run}.get.*.{site}", "{run}.ask.*" ]
           subscribe: [ "{run}.>", "_INBOX_{site}.>" ]
           allow_responses: true"""
 

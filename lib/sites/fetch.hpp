@@ -62,6 +62,8 @@ class Fetch {
 
   const Publication& what() const { return what_; }
   std::uint64_t incarnation() const { return incarnation_; }
+  /// Chunks are asked for again after equal times.
+  void ask_evenly() { most_patience_ = first_patience; }
 
   bool is_of(const Chunk& chunk) const {
     return chunk.incarnation == incarnation_ && chunk.content == what_.content &&
@@ -125,10 +127,10 @@ class Fetch {
     asked_ = 0;
     cursor_ = 0;
     last_ = now;
-    patience_ = std::min(2 * patience_, most_patience);
+    patience_ = std::min(2 * patience_, most_patience_);
   }
 
-  static constexpr Seconds first_patience{1}, most_patience{8};
+  static constexpr Seconds first_patience{1};
   std::uint64_t incarnation_;
   Publication what_;
   std::shared_ptr<AlignedBuffer> bytes_;
@@ -136,7 +138,7 @@ class Fetch {
   std::vector<std::string> hashes_;  ///< of those that are there
   std::size_t missing_, asked_ = 0, cursor_ = 0;
   Clock::time_point last_;  ///< a chunk came, or was asked for when none was under way
-  Seconds patience_ = first_patience;
+  Seconds patience_ = first_patience, most_patience_{8};
   std::optional<Clock::time_point> began_;
   std::optional<Seconds> delay_;
 };

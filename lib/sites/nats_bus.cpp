@@ -95,22 +95,22 @@ class NatsBus final : public Bus {
     static void on_message(natsConnection*, natsSubscription*, natsMsg* message, void* self) {
       const stream::MessageHandle held(message);
       const auto size = static_cast<std::size_t>(natsMsg_GetDataLength(message));
-      try {
-        subscription->handler(natsMsg_GetSubject(message), {natsMsg_GetData(message), size});
       auto* subscription = static_cast<Subscription*>(self);
       {
         const std::lock_guard lock(subscription->mutex);
         if (subscription->is_ending) return;
         ++subscription->running;
       }
+      try {
+        subscription->handler(natsMsg_GetSubject(message), {natsMsg_GetData(message), size});
       } catch (const std::exception&) {  // no memory: as if the message was lost
       }
-    }
-    static void on_end(void* self) {
-      auto* subscription = static_cast<Subscription*>(self);
       const std::lock_guard lock(subscription->mutex);
       --subscription->running;
       subscription->changed.notify_all();
+    }
+    static void on_end(void* self) {
+      auto* subscription = static_cast<Subscription*>(self);
       const std::lock_guard lock(subscription->mutex);
       subscription->ended = true;
       subscription->changed.notify_all();
@@ -131,11 +131,11 @@ class NatsBus final : public Bus {
         if (tells) changed.wait_for(lock, std::chrono::seconds(5), [this] { return ended; });
       }
       natsSubscription_Destroy(handle);
+      const std::lock_guard lock(mutex);
+      return ended;
     }
   };
 
-      const std::lock_guard lock(mutex);
-      return ended;
   const stream::Connection& control() const { return connections_.front(); }
 
   /// The client library drops what is larger. After a connection was lost, the server may be

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <random>
+#include <span>
 #include <utility>
 
 #include "core/message.hpp"
@@ -19,13 +20,21 @@ constexpr Seconds overdue{0.35};
 /// A state that nobody has asked for so long is not held any more.
 constexpr Seconds state_lives{30};
 constexpr std::size_t held_messages = 2, held_while_read = 2, remembered_refusals = 8;
-/// A reader asks again for chunks that have not come.
-constexpr std::size_t most_times = 4;
-/// 4 MB a second for readers that are no sites.
-constexpr std::size_t guest_chunks = 64;
-constexpr Seconds a_second{1};
-/// Somebody who has asked for a part of a message reads on within this time, or not at all.
+/// Chunks that a reader may have at once, and those that time makes up for in a second.
+struct Limit {
+  double at_once, per_second;
+};
+/// For all readers that are no sites: 4 MB a second.
+constexpr Limit guests{64, 64};
+/// A site asks again for chunks that have not come, for all of them each 8 s at most. See Fetch.
+Limit limit_of_site(std::size_t chunks) {
+  const auto all = static_cast<double>(chunks + most_asked);
+  return {4 * all, all / 4};
+}
+/// Somebody who has got a part of a publication reads on within this time, or not at all.
 constexpr Seconds reading_lasts{2};
+/// A newer state does not take the place of one that is being read, for so long at most.
+constexpr Seconds state_stays{30};
 
 std::int64_t timeline_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
@@ -37,6 +46,7 @@ std::int64_t timeline_us() {
 /// began later, as far as clocks agree.
 std::uint64_t incarnation_after(std::uint64_t known) {
   constexpr unsigned time_bits = 44, random_bits = 10;  // milliseconds of 500 years
+  static_assert(time_bits + random_bits == first_generation_bit);
   const auto since_1970 = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::system_clock::now().time_since_epoch());
   const auto time = static_cast<std::uint64_t>(since_1970.count()) & ((1ULL << time_bits) - 1);
@@ -46,7 +56,6 @@ std::uint64_t incarnation_after(std::uint64_t known) {
   const std::uint64_t generation = std::min(most, before + (known > 0 ? 1 : 0));
   const std::uint64_t begun = generation << (time_bits + random_bits) | time << random_bits | drawn;
   return std::max(begun, known + 1);
-  static_assert(time_bits + random_bits == first_generation_bit);
 }
 
 }  // namespace
@@ -75,8 +84,11 @@ void Node::listen() {
   bus_->listen(own_.run + ".data.*." + own_.site,
                [this](std::string_view on, std::string_view text) { hear_chunk(on, text); });
   if (options_.looks_on) return;
-  bus_->listen(subject("get", own_.site),
-               [this](std::string_view, std::string_view text) { hear_request(text); });
+  const auto request = [this](std::string_view on, std::string_view text) {
+    hear_request(on, text);
+  };
+  bus_->listen(subject("get", own_.site) + ".*", request);
+  bus_->listen(subject("look", own_.site), request);
   bus_->listen(subject("ask", own_.site),
                [this](std::string_view, std::string_view text) { hear_wish(text); });
 }
@@ -93,7 +105,7 @@ std::string Node::subject(std::string_view verb, const std::string& site) const 
 void Node::send(const Outgoing& out) {
   for (const Outgoing::Letter& letter : out.letters) bus_->send(letter.subject, letter.text);
   for (const std::string& site : out.probed)
-    bus_->probe(subject("get", site), subject("data", site) + "." + own_.site);
+    bus_->probe(subject("get", site) + "." + own_.site, subject("data", site) + "." + own_.site);
   for (const std::string& warning : out.warnings)
     if (options_.log) options_.log(LogLevel::warning, warning);
 }
@@ -171,7 +183,7 @@ void Node::publish(Publication what, std::shared_ptr<const AlignedBuffer> bytes)
 void Node::drop_replaced(Content content, Clock::time_point now) {
   const auto is_such = [&](const Held& held) { return held.what.content == content; };
   const auto is_read = [&](const Held& held) {
-    return !options_.exact && content == Content::message && now - held.asked < reading_lasts;
+    return !options_.exact && content == Content::message && is_being_read(held, now);
   };
   const auto count = static_cast<std::size_t>(std::ranges::count_if(held_, is_such));
   std::size_t older = count - std::min(count, content == Content::state ? 1 : held_messages);
@@ -182,9 +194,17 @@ void Node::drop_replaced(Content content, Clock::time_point now) {
   });
 }
 
+bool Node::is_being_read(const Held& held, Clock::time_point now) const {
+  return now - held.given < reading_lasts;
+}
+
 bool Node::is_asked_for_state() const {
   const std::lock_guard lock(mutex_);
-  return state_asked_;
+  const auto now = Clock::now();
+  return state_asked_ && std::ranges::none_of(held_, [&](const Held& held) {
+           return held.what.content == Content::state && is_being_read(held, now) &&
+                  now - held.published < state_stays;
+         });
 }
 
 void Node::leave() {
@@ -228,26 +248,45 @@ void Node::hear_wish(std::string_view text) {
   changed_.notify_all();
 }
 
-void Node::hear_request(std::string_view text) {
+Node::Held* Node::find_held(Content content, std::int64_t number) {
+  const auto found = std::ranges::find_if(held_, [&](const Held& one) {
+    return one.what.content == content && one.what.number == number;
+  });
+  return found == held_.end() ? nullptr : &*found;
+}
+
+void Node::hear_request(std::string_view on, std::string_view text) {
   const std::int64_t heard_us = timeline_us();
   const auto request = decode_request(text);
   if (!request) return;
-  Held held;
+  // The server lets a site ask in its own name only, and those that are no sites look.
+  const bool is_guest = on == subject("look", own_.site);
+  if (!is_guest && on != subject("get", own_.site) + "." + request->reader) return;
+  std::shared_ptr<const AlignedBuffer> bytes;
+  std::shared_ptr<const std::vector<std::string>> hashes;
   std::size_t end = 0;
+  const auto allowance = [&](Held& held) -> Allowance& {
+    return is_guest ? guests_ : held.readers[request->reader];
+  };
   {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
     // Another process with this name may hear it, too.
     if (!appeared_ || replaced_ || request->incarnation != own_.incarnation) return;
-    const auto found = std::ranges::find_if(held_, [&](const Held& one) {
-      return one.what.content == request->content && one.what.number == request->number;
-    });
-    if (found != held_.end()) {
-      found->asked = now;
-      const std::size_t chunks = found->hashes->size(), first = std::min(request->first, chunks);
+    if (is_guest && table_.living(request->reader, now) != nullptr) return;
+    if (Held* const held = find_held(request->content, request->number)) {
+      bytes = held->bytes;
+      hashes = held->hashes;
+      const std::size_t chunks = hashes->size(), first = std::min(request->first, chunks);
       const std::size_t asked = std::min({request->count, most_asked, chunks - first});
-      end = first + grant(*found, request->reader, asked, now);
-      held = *found;
+      const Limit limit = is_guest ? guests : limit_of_site(chunks);
+      Allowance& reader = allowance(*held);
+      reader.used -= limit.per_second * Seconds(now - reader.since).count();
+      reader.used = std::max(0.0, reader.used);
+      reader.since = now;
+      end = first +
+            std::min(asked, static_cast<std::size_t>(std::max(0.0, limit.at_once - reader.used)));
+      if (end > first) held->given = now;
     }
   }
   const std::string to = subject("data", own_.site) + "." + request->reader;
@@ -260,40 +299,31 @@ void Node::hear_request(std::string_view text) {
               .asked_us = request->sent_us,
               .heard_us = heard_us,
               .sent_us = heard_us};
-  if (held.bytes == nullptr) {
+  if (bytes == nullptr) {
     chunk.gone = true;
     bus_->send(to, encode(chunk));
     return;
   }
-  double sent = 0;
+  std::size_t sent = 0, sent_bytes = 0;
+  const std::span<const std::byte> all(bytes->data(), bytes->size_bytes());
   for (chunk.index = request->first; chunk.index < end; ++chunk.index) {
-    chunk.bytes = {held.bytes->data() + chunk.index * chunk_bytes,
-                   held.what.chunk_size(chunk.index)};
-    chunk.sha256 = (*held.hashes)[chunk.index];
+    const auto rest = all.subspan(chunk.index * chunk_bytes);
+    chunk.bytes = rest.first(std::min(chunk_bytes, rest.size()));
+    chunk.sha256 = (*hashes)[chunk.index];
     chunk.sent_us = timeline_us();
-    bus_->send(to, encode(chunk));
-    sent += static_cast<double>(chunk.bytes.size());
+    if (!bus_->send(to, encode(chunk))) break;
+    ++sent;
+    sent_bytes += chunk.bytes.size();
   }
+  if (sent == 0) return;
   const std::lock_guard lock(mutex_);
-  bytes_sent_ += sent;
-}
-
-/// How many chunks somebody gets. A site gets each a few times, as some are lost. Those that are no
-/// sites share what there is for them in a second, a twentieth of what they read at least.
-std::size_t Node::grant(Held& held, const std::string& reader, std::size_t asked,
-                        Clock::time_point now) {
-  const std::size_t chunks = held.hashes->size();
-  const bool is_site = table_.living(reader, now) != nullptr;
-  if (!is_site && now - guests_since_ >= a_second) {
-    guests_since_ = now;
-    guests_given_ = 0;
+  bytes_sent_ += static_cast<double>(sent_bytes);
+  if (Held* const held = find_held(request->content, request->number)) {
+    held->given = Clock::now();
+    allowance(*held).used += static_cast<double>(sent);
+  } else if (is_guest) {
+    guests_.used += static_cast<double>(sent);
   }
-  std::size_t& given = is_site ? held.given[reader] : guests_given_;
-  const std::size_t most =
-      is_site ? most_times * chunks + most_asked : std::max(guest_chunks, chunks / 20);
-  const std::size_t granted = std::min(asked, most - std::min(most, given));
-  given += granted;
-  return granted;
 }
 
 // What the others say.
@@ -315,6 +345,26 @@ void Node::hear_status(std::string_view on, std::string_view text) {
     if (reads()) read_on(out, now);
     changed_.notify_all();
   }
+  send(out);
+}
+
+/// A site of another version. It is told of once.
+void Node::note_format(std::string_view on, std::string_view text) {
+  constexpr std::size_t most_told = 100;
+  const std::string begin = subject("beat", "");
+  if (!on.starts_with(begin)) return;
+  const auto format = other_format(text);
+  if (!format) return;
+  const std::string site(on.substr(begin.size()));
+  {
+    const std::lock_guard lock(mutex_);
+    if (other_formats_.size() >= most_told || !other_formats_.insert(site).second) return;
+  }
+  Outgoing out;
+  out.warnings.push_back(
+      fmt::format("{}: site {} speaks format {}, and this one {}: they do not hear each other; "
+                  "update the older",
+                  own_.site, printable(site), *format, wire_format));
   send(out);
 }
 
@@ -347,26 +397,6 @@ bool Node::tick() {
   } catch (const std::exception&) {  // no memory; the next beat comes soon
   }
   return false;
-/// A site of another version. It is told of once.
-void Node::note_format(std::string_view on, std::string_view text) {
-  constexpr std::size_t most_told = 100;
-  const std::string begin = subject("beat", "");
-  if (!on.starts_with(begin)) return;
-  const auto format = other_format(text);
-  if (!format) return;
-  const std::string site(on.substr(begin.size()));
-  {
-    const std::lock_guard lock(mutex_);
-    if (other_formats_.size() >= most_told || !other_formats_.insert(site).second) return;
-  }
-  Outgoing out;
-  out.warnings.push_back(
-      fmt::format("{}: site {} speaks format {}, and this one {}: they do not hear each other; "
-                  "update the older",
-                  own_.site, printable(site), *format, wire_format));
-  send(out);
-}
-
 }
 
 bool Node::is_overdue(const std::string& site, Clock::time_point now) const {
@@ -386,7 +416,7 @@ void Node::ask_for_states(Outgoing& out, Clock::time_point now) {
 void Node::forget_old(Clock::time_point now) {
   table_.forget(now);
   std::erase_if(held_, [&](const Held& held) {
-    const auto last = std::max(held.asked, held.published);
+    const auto last = std::max(held.given, held.published);
     return held.what.content == Content::state && now - last > state_lives;
   });
   drop_replaced(Content::message, now);
@@ -526,7 +556,10 @@ void Node::read_on(Outgoing& out, Clock::time_point now) {
 
 void Node::begin_fetch(Mailbox& mailbox, const Status& from, Clock::time_point now) {
   if (mailbox.fetch || (from.about != own_.about && !options_.looks_on)) return;
-  if (const auto what = wanted(mailbox, from)) mailbox.fetch.emplace(from.incarnation, *what, now);
+  const auto what = wanted(mailbox, from);
+  if (!what) return;
+  mailbox.fetch.emplace(from.incarnation, *what, now);
+  if (options_.looks_on) mailbox.fetch->ask_evenly();  // what a site gives comes by the second
 }
 
 void Node::ask(Outgoing& out, const std::string& site, Fetch& fetch, std::size_t most,
@@ -535,7 +568,9 @@ void Node::ask(Outgoing& out, const std::string& site, Fetch& fetch, std::size_t
     const ChunkRequest request{own_.site,           fetch.incarnation(), fetch.what().content,
                                fetch.what().number, run->first,          run->count,
                                timeline_us()};
-    out.letters.push_back({subject("get", site), encode(request)});
+    const std::string to =
+        options_.looks_on ? subject("look", site) : subject("get", site) + "." + own_.site;
+    out.letters.push_back({to, encode(request)});
   }
 }
 

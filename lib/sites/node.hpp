@@ -107,13 +107,18 @@ class Node {
   double bytes_received() const;
 
  private:
+  /// Chunks that a reader has had, less those that time has made up for.
+  struct Allowance {
+    double used = 0;
+    Clock::time_point since{};
+  };
   struct Held {
     Publication what;
     std::shared_ptr<const AlignedBuffer> bytes;
     std::shared_ptr<const std::vector<std::string>> hashes;  ///< of its chunks
     Clock::time_point published;
-    Clock::time_point asked{};                   ///< somebody has asked for a part of it
-    std::map<std::string, std::size_t> given{};  ///< chunks, by the site that reads
+    Clock::time_point given{};                   ///< somebody was given a part of it
+    std::map<std::string, Allowance> readers{};  ///< by the site that reads
   };
   /// Of one other site.
   struct Mailbox {
@@ -140,16 +145,16 @@ class Node {
 
   void listen();
   void hear_status(std::string_view on, std::string_view text);
-  void hear_request(std::string_view text);
+  void hear_request(std::string_view on, std::string_view text);
   void hear_chunk(std::string_view on, std::string_view text);
   void hear_nobody(std::string_view on);
   void hear_wish(std::string_view text);
+  void note_format(std::string_view on, std::string_view text);
   bool tick();
   void keep(const std::string& site, const Fetch& fetch);
   // With the lock held.
   Status own_status() const;
   bool reads() const { return appeared_ || options_.looks_on; }
-  void note_format(std::string_view on, std::string_view text);
   bool fits_state(std::uint64_t bytes) const;
   bool is_plausible(const Status& status) const;
   void tell(Outgoing& out, std::string_view verb) const;
@@ -162,8 +167,8 @@ class Node {
            Clock::time_point now);
   void ask_for_states(Outgoing& out, Clock::time_point now);
   bool is_overdue(const std::string& site, Clock::time_point now) const;
-  std::size_t grant(Held& held, const std::string& reader, std::size_t asked,
-                    Clock::time_point now);
+  bool is_being_read(const Held& held, Clock::time_point now) const;
+  Held* find_held(Content content, std::int64_t number);
   void drop_replaced(Content content, Clock::time_point now);
   void forget_old(Clock::time_point now);
   // With the lock open.
@@ -172,21 +177,20 @@ class Node {
 
   std::unique_ptr<Bus> bus_;
   const NodeOptions options_;
+  const std::int64_t began_us_;  ///< by this site's clock
   mutable std::recursive_mutex mutex_;
   std::condition_variable_any changed_;
   SiteTable table_;
   Status own_;
   bool appeared_ = false, replaced_ = false, state_asked_ = false, whole_asked_ = false;
   std::vector<Held> held_;
-  const std::int64_t began_us_;  ///< by this site's clock
-  std::set<std::string> followed_;
+  std::set<std::string> followed_, other_formats_;  ///< sites
   std::int64_t least_ = 0;
   std::map<std::string, Mailbox> mailboxes_;
   FetchWindow window_;
   double bytes_sent_ = 0, bytes_received_ = 0;
   Clock::time_point said_{};
-  Clock::time_point guests_since_{};  ///< a second begins
-  std::size_t guests_given_ = 0;      ///< chunks in it
+  Allowance guests_;  ///< of all readers that are no sites
   std::optional<membership::PeriodicThread> beat_;
 };
 

@@ -39,11 +39,11 @@ struct Asking {
     state = outer.state();
     others.listen("run.ask.b", [this](std::string_view, std::string_view) { ++asked_b; });
     others.listen("run.ask.c", [this](std::string_view, std::string_view) { ++asked_c; });
-    others.listen("run.get.b", [this](std::string_view, std::string_view text) {
+    others.listen("run.get.b.*", [this](std::string_view, std::string_view text) {
       if (const auto request = sites::decode_request(text))  // others are probes
         given.emplace_back([this, request = *request] { give(request); });
     });
-    others.listen("run.get.c", [](std::string_view, std::string_view) {});  // it is there
+    others.listen("run.get.c.*", [](std::string_view, std::string_view) {});  // it is there
     node.appear();
   }
   ~Asking() {

@@ -157,3 +157,17 @@ TEST_CASE("the delay of a publication is that from its first request to its firs
   REQUIRE(fetch.delay());
   CHECK(fetch.delay()->count() == Approx(1.7));
 }
+
+TEST_CASE(
+    "chunks that do not come are asked for after longer and longer times, or after equal ones") {
+  std::mt19937 random(2);
+  const Origin origin(chunk_bytes, random);
+  for (const bool evenly : {false, true}) {
+    auto now = Clock::now();
+    Fetch fetch(1, origin.what, now);
+    if (evenly) fetch.ask_evenly();
+    int asked = 0;
+    for (int k = 0; k < 150; ++k, now += milliseconds(100)) asked += fetch.next(1, now) ? 1 : 0;
+    CHECK(asked == (evenly ? 14 : 4));  // each 1.1 s; 0, 1.1, 3.2 and 7.3 s
+  }
+}

@@ -48,7 +48,7 @@ class Impostor {
     };
     bus_.listen("run.new.*", hear);
     bus_.listen("run.beat.*", hear);
-    bus_.listen("run.get.m", [this](std::string_view, std::string_view text) {
+    bus_.listen("run.get.m.*", [this](std::string_view, std::string_view text) {
       const auto request = sites::decode_request(text);
       const std::lock_guard lock(mutex_);
       if (request) give(*request);
@@ -92,7 +92,7 @@ class Impostor {
   }
   void say(std::string text) { bus_.send("run.new.m", std::move(text)); }
   void read(const sites::Status& from, const sites::Publication& what) {
-    bus_.send("run.get." + from.site,
+    bus_.send("run.get." + from.site + ".m",
               sites::encode(sites::ChunkRequest{"m", from.incarnation, what.content, what.number, 0,
                                                 what.chunks()}));
   }

@@ -159,7 +159,7 @@ class MemoryHub {
   std::jthread thread_;
 };
 
-class MemoryBus final : public sites::Bus {
+class MemoryBus : public sites::Bus {
  public:
   MemoryBus(std::shared_ptr<MemoryHub> hub, std::string site)
       : hub_(std::move(hub)), site_(std::move(site)) {}

@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "memory_bus.hpp"
@@ -21,12 +24,22 @@ using sites::Content;
 
 constexpr std::size_t bytes = 3 * sites::chunk_bytes;
 
+/// Its connection may be lost, for what it sends.
+struct FalteringBus final : MemoryBus {
+  FalteringBus(std::shared_ptr<MemoryHub> hub, std::atomic<bool>& is_up)
+      : MemoryBus(std::move(hub), "a"), up(is_up) {}
+  bool send(const std::string& subject, const std::string& text) override {
+    return up && MemoryBus::send(subject, text);
+  }
+  std::atomic<bool>& up;
+};
+
 /// Site "a" holds messages for a reader "r", which asks for single chunks.
 struct HeldMessages {
   explicit HeldMessages(bool exact)
       : hub(std::make_shared<MemoryHub>()),
         reader(hub, "r"),
-        node(std::make_unique<MemoryBus>(hub, "a"),
+        node(std::make_unique<FalteringBus>(hub, up),
              {.site = "a", .about = "model", .message_bytes = bytes, .exact = exact}) {
     reader.listen("run.data.a.r", [this](std::string_view, std::string_view text) {
       const auto chunk = sites::decode_chunk(text);
@@ -43,33 +56,42 @@ struct HeldMessages {
   }
   ~HeldMessages() { reader.end(); }
 
-  void publish(std::int64_t number) {
+  void publish(std::int64_t number, Content content = Content::message) {
     sites::Publication what;
+    what.content = content;
     what.number = number;
     what.bytes = bytes;
     node.publish(what, std::make_shared<AlignedBuffer>(bytes));
   }
   /// True if the chunk comes, false if it is gone.
-  bool asks(std::int64_t number, std::size_t index) {
+  bool asks(std::int64_t number, std::size_t index, Content content = Content::message) {
     await([this] { return incarnation != 0; });
     const int before = come, gone_before = gone;
-    reader.send("run.get.a", sites::encode(sites::ChunkRequest{"r", incarnation, Content::message,
-                                                               number, index, 1}));
+    reader.send("run.get.a.r",
+                sites::encode(sites::ChunkRequest{"r", incarnation, content, number, index, 1}));
     await([&] { return come != before || gone != gone_before; });
     return come != before;
   }
-  /// Sends so many requests for a chunk. How many come.
-  int given(std::int64_t number, int requests) {
+  void ask(std::int64_t number, const std::string& subject) {
     await([this] { return incarnation != 0; });
+    reader.send(subject, sites::encode(sites::ChunkRequest{"r", incarnation, Content::message,
+                                                           number, 0, 1}));
+  }
+  /// Sends so many requests for a chunk. How many come.
+  int given(std::int64_t number, int requests, const std::string& subject = "run.get.a.r") {
     const int before = come, gone_before = gone;
-    const auto ask = [&](std::int64_t of) {
-      reader.send("run.get.a",
-                  sites::encode(sites::ChunkRequest{"r", incarnation, Content::message, of, 0, 1}));
-    };
-    for (int k = 0; k < requests; ++k) ask(number);
-    ask(99);  // is answered after them
+    for (int k = 0; k < requests; ++k) ask(number, subject);
+    ask(99, "run.get.a.r");  // is answered after them
     await([&] { return gone != gone_before; });
     return come - before;
+  }
+  /// Wishes a state. True if the site is to make one.
+  bool wishes_state() {
+    // A wish is heard before what follows it.
+    reader.send("run.ask.a", sites::encode(Content::state));
+    reader.send("run.ask.a", sites::encode(Content::message));
+    await([&] { return node.takes_whole_request(); });
+    return node.is_asked_for_state();
   }
   static void await(const std::function<bool()>& is_over) {
     const Deadline deadline(Seconds(10));
@@ -83,6 +105,7 @@ struct HeldMessages {
   MemoryBus reader;
   std::atomic<std::uint64_t> incarnation = 0;
   std::atomic<int> held = 0, come = 0, gone = 0;
+  std::atomic<bool> up = true;
   sites::Node node;
 };
 
@@ -115,20 +138,8 @@ TEST_CASE("a message that nobody reads on is not held any more") {
 TEST_CASE(
     "a state of the next exchange is made once, whoever asks for it, until the weights change") {
   HeldMessages site(true);
-  const auto asks = [&] {
-    // A wish is heard before what follows it.
-    site.reader.send("run.ask.a", sites::encode(Content::state));
-    site.reader.send("run.ask.a", sites::encode(Content::message));
-    HeldMessages::await([&] { return site.node.takes_whole_request(); });
-    return site.node.is_asked_for_state();
-  };
-  const auto gives = [&](std::int64_t number) {
-    sites::Publication what;
-    what.content = Content::state;
-    what.number = number;
-    what.bytes = bytes;
-    site.node.publish(what, std::make_shared<AlignedBuffer>(bytes));
-  };
+  const auto asks = [&] { return site.wishes_state(); };
+  const auto gives = [&](std::int64_t number) { site.publish(number, Content::state); };
   CHECK(asks());
   gives(0);
   CHECK_FALSE(asks());
@@ -166,25 +177,93 @@ TEST_CASE("an incarnation is later than all that is known, also after the last g
   }
 }
 
-TEST_CASE("a site gets each chunk four times at most, and others share 64 in a second") {
+TEST_CASE("a state that is being read is not replaced") {
+  HeldMessages site(true);
+  CHECK(site.wishes_state());
+  site.publish(0, Content::state);
+  CHECK(site.asks(0, 0, Content::state));
+  site.node.set_progress(1, 3);
+  CHECK_FALSE(site.wishes_state());
+  CHECK(site.asks(0, 1, Content::state));
+  // The wish stays.
+  HeldMessages::await([&] { return site.node.is_asked_for_state(); });
+}
+
+constexpr double site_per_s = (3 + 16) / 4.0;  // of three chunks, and as many as one request
+constexpr int site_at_once = 4 * (3 + 16);
+
+TEST_CASE("a site that has had all chunks four times gets them again, by and by") {
+  HeldMessages site(true);
+  for (const std::int64_t number : {0, 1}) {
+    site.publish(number);
+    const auto began = Clock::now();
+    const int all = site.given(number, 300);
+    const double took_s = Seconds(Clock::now() - began).count();
+    CHECK(all >= site_at_once);
+    CHECK(all <= site_at_once + site_per_s * took_s);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    CHECK(site.given(number, 1) == 1);
+  }
+}
+
+TEST_CASE("readers that are no sites share 64 chunks a second, and take none of a site's") {
   HeldMessages site(true);
   site.publish(0);
   const auto began = Clock::now();
-  const int all = site.given(0, 200);
+  const int all = site.given(0, 300, "run.look.a");
   const double took_s = Seconds(Clock::now() - began).count();
   CHECK(all >= 64);
-  CHECK(all <= 64 * (1 + std::floor(took_s)));
+  CHECK(all <= 64 * (1 + took_s));
+  CHECK(site.given(0, 100, "run.get.a.s") == 0);  // not its own name
   sites::Status status;
   status.run = "run";
   status.site = "r";
   status.incarnation = 1;
   site.reader.send("run.beat.r", sites::encode(status));
   HeldMessages::await([&] { return site.node.living("r").has_value(); });
-  const int most = 4 * 3 + 16;  // of three chunks, and as many as one request asks for
-  CHECK(site.given(0, 100) == most);
-  CHECK(site.given(0, 10) == 0);
-  site.publish(1);
-  CHECK(site.given(1, 100) == most);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK(site.given(0, 100, "run.look.a") == 0);  // the name of a site
+  CHECK(site.given(0, 100) >= site_at_once);
+}
+
+TEST_CASE("chunks that were not sent count for nothing") {
+  HeldMessages site(true);
+  site.publish(0);
+  HeldMessages::await([&] { return site.incarnation != 0; });
+  site.up = false;
+  for (int k = 0; k < 300; ++k) site.ask(0, "run.get.a.r");
+  site.wishes_state();  // is heard after them
+  site.up = true;
+  CHECK(site.node.bytes_sent() == 0);
+  CHECK(site.given(0, site_at_once) == site_at_once);
+  CHECK(site.node.bytes_sent() == static_cast<double>(site_at_once * sites::chunk_bytes));
+}
+
+TEST_CASE("a site that speaks another format is told of once") {
+  const auto hub = std::make_shared<MemoryHub>();
+  MemoryBus other(hub, "b");
+  std::mutex mutex;
+  std::vector<std::string> said;
+  const auto log = [&](LogLevel, std::string_view text) {
+    const std::lock_guard lock(mutex);
+    said.emplace_back(text);
+  };
+  sites::Node node(std::make_unique<MemoryBus>(hub, "a"),
+                   {.site = "a", .about = "model", .log = log});
+  for (const char* text : {"{}\n", "{\"format\":2}\n", "{\"format\":3}\n", "{\"format\":-1}\n"}) {
+    other.send("run.new.c", text);
+    other.send("run.beat.b", text);
+  }
+  sites::Status status;
+  status.run = "run";
+  status.site = "b";
+  status.incarnation = 1;
+  other.send("run.beat.b", sites::encode(status));
+  HeldMessages::await([&] { return node.living("b").has_value(); });
+  other.end();
+  const std::lock_guard lock(mutex);
+  REQUIRE(said.size() == 1);
+  CHECK(said[0].find("site b speaks format 2") != std::string::npos);
 }
 
 TEST_CASE("at staleness 0, two messages are held") {

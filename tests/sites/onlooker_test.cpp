@@ -135,9 +135,9 @@ std::string hash_of(const sites::SiteModel& model) {
   return sites::sha256_of({static_cast<const std::byte*>(weight.data), weight.size_bytes()});
 }
 
-/// The name of a site in "run.get.NAME"; empty: it is another subject.
+/// The name of a site in "run.look.NAME"; empty: it is another subject.
 std::string asked_for_chunks(const std::string& subject) {
-  const std::string begin = "run.get.";
+  const std::string begin = "run.look.";
   return subject.starts_with(begin) ? subject.substr(begin.size()) : "";
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("an onlooker sees who is there, and sites do not hear of it") {
   const std::lock_guard lock(mutex);
   CHECK_FALSE(sent.empty());
   for (const std::string& subject : sent)
-    CHECK((subject.starts_with("run.get.c") || subject.starts_with("run.ask.c")));
+    CHECK((subject.starts_with("run.look.c") || subject.starts_with("run.ask.c")));
 }
 
 TEST_CASE("an onlooker waits for sites and for their rounds") {

@@ -778,11 +778,11 @@ TEST_CASE("foreign messages change nothing: false names, a second process, huge 
       foreign.send("run.beat.m", sites::encode(status));
       status.site = "b";
       foreign.send("run.new.m", sites::encode(status));
-      foreign.send("run.get.a", sites::encode(sites::ChunkRequest{
-                                    "m", incarnation, sites::Content::message, 4, 0, 1'000'000}));
-      foreign.send("run.get.a", "{}\n");
-      foreign.send("run.get.a", sites::encode(sites::ChunkRequest{
-                                    "m", incarnation + 1, sites::Content::message, 4, 0, 1}));
+      foreign.send("run.get.a.m", sites::encode(sites::ChunkRequest{
+                                      "m", incarnation, sites::Content::message, 4, 0, 1'000'000}));
+      foreign.send("run.get.a.m", "{}\n");
+      foreign.send("run.get.a.m", sites::encode(sites::ChunkRequest{
+                                      "m", incarnation + 1, sites::Content::message, 4, 0, 1}));
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
       expect(chunks == 16, "chunks == 16");
     }

@@ -57,6 +57,7 @@ def test_deployed_servers():
     alpha.tell("answer run7.ask.alpha")
     wait_for(lambda: beta.tell("request run7.ask.alpha please") or beta.has("answered answer"), "alpha answers")
     for line, text in (("send run7.beat.beta x", 'Publish to "run7.beat.beta"'), ("send run7.data.beta.x x", "run7.data.beta.x"),
+                       ("send run7.get.alpha.beta x", "run7.get.alpha.beta"), ("send run7.look.beta x", "run7.look.beta"),
                        ("send other x", 'Publish to "other"'), ("listen _INBOX_beta.>", 'Subscription to "_INBOX_beta.>"'),
                        ("listen >", 'Subscription to ">"')):
         alpha.tell(line)
@@ -80,12 +81,12 @@ def onlooker(url, alpha, beta):
     me = accepted(url, 500, "_INBOX_me", nkey="deployed/me.nkey")
     for subject in ("run7.beat.alpha", "run7.data.*.me"):
         me.tell(f"listen {subject}")
-    for subject in ("run7.ask.alpha", "run7.get.alpha"):
+    for subject in ("run7.ask.alpha", "run7.look.alpha"):
         alpha.tell(f"listen {subject}")
         wait_for(lambda: me.tell(f"send {subject} please") or alpha.has(f"got {subject} please"), f"{subject} is heard")
     wait_for(lambda: alpha.tell("send run7.beat.alpha here") or me.has("got run7.beat.alpha here"), "the onlooker hears alpha")
     wait_for(lambda: alpha.tell("send run7.data.alpha.me weights") or me.has("got run7.data.alpha.me weights"), "its weights")
-    for subject in ("run7.beat.me", "run7.new.me", "run7.data.me.alpha", "run7.beat.alpha"):
+    for subject in ("run7.beat.me", "run7.new.me", "run7.data.me.alpha", "run7.beat.alpha", "run7.get.alpha.me", "run7.get.alpha.beta"):
         me.tell(f"send {subject} x")
         wait_for(lambda: any("Permissions Violation" in line and subject in line for line in me.lines), f"{subject} is refused")
     check(me.end() == 0, "it ends")
