@@ -164,6 +164,7 @@ TEST_CASE("hosts send as many bytes as with one representative, and each worker 
     Model model(group, topology_on_hosts(name, group.hosts()), size, RemotePathChoice::two_sided);
     group.barrier(Deadline(Seconds(40)), "test");
     const double before = sent_bytes();
+    group.barrier(Deadline(Seconds(40)), "test");  // nobody sends before all have looked
     double last = 0, most = 0;  // of this worker in a round between hosts
     for (int t = 0; t < period; ++t) {
       model.idle(1);
