@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Does decentralized training end where all-reduce ends? Trains LeNet-5 on Fashion-MNIST with eight workers, a run a row
-# and seed, and writes docs/reference/convergence.md with its plots. Wants a quiet machine and
-# python3-matplotlib.
+# Does decentralized training end where all-reduce ends? Trains LeNet-5 on Fashion-MNIST with 8 and 16 workers, a run a
+# row and seed, and writes docs/reference/convergence.md with its plots. Wants python3-matplotlib, a quiet machine for
+# the rows with a slow worker, and two hours of two cores.
 #   bench/convergence.sh [--seeds N] [--epochs N] [--samples N] [--runs DIRECTORY] [--docs DIRECTORY]
-# Defaults: 3 seeds, 10 epochs, all samples, build/convergence (runs of the same row found there are not repeated), docs.
+# Defaults: 3 seeds (10 with 16 workers), 10 epochs, all samples, build/convergence (runs of the same row found there are
+# not repeated), docs.
 # PROGRAM is the fast-train to run, by default build/release/bin/fast-train.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-seeds=3 epochs=10 samples=0 runs=build/convergence docs=docs
+seeds="" workers=8 epochs=10 samples=0 runs=build/convergence docs=docs
 while (($#)); do
   case $1 in
   --seeds | --epochs | --samples | --runs | --docs) declare "${1#--}=$2" && shift 2 ;;
-  *) sed -n '2,7s/^# \{0,1\}//p' "$0" && exit 2 ;;
+  *) sed -n '2,8s/^# \{0,1\}//p' "$0" && exit 2 ;;
   esac
 done
 program=${PROGRAM:-build/release/bin/fast-train}
@@ -22,14 +23,14 @@ program=${PROGRAM:-build/release/bin/fast-train}
 row() {
   local name=$1 seed directory
   shift
-  for seed in $(seq "$seeds"); do
+  for seed in $(seq "${seeds:-$((workers == 16 ? 10 : 3))}"); do
     directory=$runs/$name-$seed
     mkdir -p "$directory"
     [[ ! -s $directory/summary.json || $(<"$directory/options") != "$*" ]] || continue
     echo "$name, seed $seed"
     rm -f "$directory/summary.json"
     echo "$*" >"$directory/options"
-    "$program" --exchange local --workers 8 --quiet --samples "$samples" --epochs "$epochs" --seed "$seed" \
+    "$program" --exchange local --workers "$workers" --quiet --samples "$samples" --epochs "$epochs" --seed "$seed" \
       --out "$directory" --overwrite --summary-json "$directory/summary.tmp" "$@" >/dev/null
     mv "$directory/summary.tmp" "$directory/summary.json" # whole or not there
   done
@@ -46,6 +47,14 @@ row even-event --topology ring --algorithm event_triggered --algorithm-option ho
 row high-allreduce --lr 0.1 --algorithm allreduce
 row high-ring --lr 0.1 --topology ring
 row high-choco --lr 0.1 --topology ring --algorithm choco
+
+# Each at the best of a few rates.
+workers=16
+row sixteen-allreduce --lr 0.1 --algorithm allreduce
+row sixteen-gut-torus --lr 0.043 --topology torus2d --algorithm gut
+row sixteen-gut-ring --lr 0.043 --topology ring --algorithm gut
+row sixteen-atc-torus --lr 0.1 --topology torus2d --algorithm atc --lazy-weights
+workers=8
 
 skewed=(--shards dirichlet:0.1 --lr 0.02)
 row skewed-allreduce "${skewed[@]}" --algorithm allreduce
