@@ -165,7 +165,7 @@ TEST_CASE("hosts send as many bytes as with one representative, and each worker 
     group.barrier(Deadline(Seconds(40)), "test");
     const double before = sent_bytes();
     group.barrier(Deadline(Seconds(40)), "test");  // nobody sends before all have looked
-    double last = 0, most = 0;  // of this worker in a round between hosts
+    double last = 0, most = 0;                     // of this worker in a round between hosts
     for (int t = 0; t < period; ++t) {
       model.idle(1);
       const double now = model.worker.stats().bytes_sent;
