@@ -20,17 +20,8 @@ constexpr Seconds overdue{0.35};
 /// A state that nobody has asked for so long is not held any more.
 constexpr Seconds state_lives{30};
 constexpr std::size_t held_messages = 2, held_while_read = 2, remembered_refusals = 8;
-/// Chunks that a reader may have at once, and those that time makes up for in a second.
-struct Limit {
-  double at_once, per_second;
-};
 /// For all readers that are no sites: 4 MB a second.
-constexpr Limit guests{64, 64};
-/// A site asks again for chunks that have not come, for all of them each 8 s at most. See Fetch.
-Limit limit_of_site(std::size_t chunks) {
-  const auto all = static_cast<double>(chunks + most_asked);
-  return {4 * all, all / 4};
-}
+constexpr double guest_chunks = 64;
 /// Somebody who has got a part of a publication reads on within this time, or not at all.
 constexpr Seconds reading_lasts{2};
 /// A newer state does not take the place of one that is being read, for so long at most.
@@ -255,6 +246,18 @@ Node::Held* Node::find_held(Content content, std::int64_t number) {
   return found == held_.end() ? nullptr : &*found;
 }
 
+/// A site asks again for chunks that have not come, for all of them each 8 s at most. See Fetch.
+Node::Limit Node::limit_of_site(std::size_t chunks) {
+  const auto all = static_cast<double>(chunks + most_asked);
+  return {4 * all, all / 4};
+}
+
+std::size_t Node::Allowance::left(const Limit& limit, Clock::time_point now) {
+  used = std::max(0.0, used - limit.per_second * Seconds(now - since).count());
+  since = now;
+  return static_cast<std::size_t>(std::max(0.0, limit.at_once - used));
+}
+
 void Node::hear_request(std::string_view on, std::string_view text) {
   const std::int64_t heard_us = timeline_us();
   const auto request = decode_request(text);
@@ -279,13 +282,8 @@ void Node::hear_request(std::string_view on, std::string_view text) {
       hashes = held->hashes;
       const std::size_t chunks = hashes->size(), first = std::min(request->first, chunks);
       const std::size_t asked = std::min({request->count, most_asked, chunks - first});
-      const Limit limit = is_guest ? guests : limit_of_site(chunks);
-      Allowance& reader = allowance(*held);
-      reader.used -= limit.per_second * Seconds(now - reader.since).count();
-      reader.used = std::max(0.0, reader.used);
-      reader.since = now;
-      end = first +
-            std::min(asked, static_cast<std::size_t>(std::max(0.0, limit.at_once - reader.used)));
+      const Limit limit = is_guest ? Limit{guest_chunks, guest_chunks} : limit_of_site(chunks);
+      end = first + std::min(asked, allowance(*held).left(limit, now));
       if (end > first) held->given = now;
     }
   }

@@ -107,11 +107,18 @@ class Node {
   double bytes_received() const;
 
  private:
+  /// Chunks that a reader may have at once, and those that time makes up for in a second.
+  struct Limit {
+    double at_once, per_second;
+  };
   /// Chunks that a reader has had, less those that time has made up for.
   struct Allowance {
     double used = 0;
     Clock::time_point since{};
+    /// Chunks that it may have now.
+    std::size_t left(const Limit& limit, Clock::time_point now);
   };
+  static Limit limit_of_site(std::size_t chunks);
   struct Held {
     Publication what;
     std::shared_ptr<const AlignedBuffer> bytes;
