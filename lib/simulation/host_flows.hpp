@@ -52,28 +52,29 @@ inline void add_flows(const ReadLists& lists, HostFlows& flows, double part = 1)
   }
 }
 
+/// Calls look(lists) with what is read in each round of the period.
+template <class Look>
+void for_rounds(const Schedule& schedule, const Look& look) {
+  RoundReads reads(schedule);
+  const std::int64_t rounds = schedule.period_or(looked_at_of_endless);
+  for (std::int64_t t = 0; t < rounds; ++t) look(*reads.at(t));
+}
+
 /// Whole messages in a round on the link that has most, in the mean over the period.
 inline double busiest_link(const Schedule& schedule, int workers_per_host) {
-  const std::int64_t rounds = schedule.period_or(looked_at_of_endless);
-  RoundReads reads(schedule);
   HostFlows flows(schedule.workers(), workers_per_host);
-  for (std::int64_t t = 0; t < rounds; ++t) {
-    const auto lists = reads.at(t);
-    add_flows(*lists, flows, lists->part);
-  }
-  return flows.most() / static_cast<double>(rounds);
+  for_rounds(schedule, [&](const ReadLists& lists) { add_flows(lists, flows, lists.part); });
+  return flows.most() / static_cast<double>(schedule.period_or(looked_at_of_endless));
 }
 
 /// Whole messages on the link that has most, in the round that has most.
 inline double most_at_once(const Schedule& schedule, int workers_per_host) {
-  RoundReads reads(schedule);
   double most = 0;
-  for (std::int64_t t = 0; t < schedule.period_or(looked_at_of_endless); ++t) {
-    const auto lists = reads.at(t);
+  for_rounds(schedule, [&](const ReadLists& lists) {
     HostFlows flows(schedule.workers(), workers_per_host);
-    add_flows(*lists, flows, lists->part);
+    add_flows(lists, flows, lists.part);
     most = std::max(most, flows.most());
-  }
+  });
   return most;
 }
 

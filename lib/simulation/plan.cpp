@@ -26,7 +26,6 @@ namespace {
 
 constexpr int longest_delay = 16;
 constexpr double most_planned_edges = 4e7;
-constexpr double kept_speed = 0.95;
 constexpr double much_longer = 1.1;            // than a step, of a round
 constexpr std::int64_t most_local_steps = 64;  // docs/reference/local-steps.md measures 50
 constexpr double filled_by_bursts = 0.5;       // of a slow link, by TCP: measured by bench/sites.sh
@@ -179,7 +178,7 @@ class Planner {
     const bool is_usual = options_.topologies.empty() && options_.parameters.empty() &&
                           options_.algorithm == PlanOptions().algorithm;
     return is_usual && std::ranges::none_of(plan_.candidates, [&](const Candidate& c) {
-             return !c.is_allreduce() && kept_speed * c.round_s <= steps_s_;
+             return !c.is_allreduce() && planned_speed * c.round_s <= steps_s_;
            });
   }
 
@@ -187,9 +186,8 @@ class Planner {
     plan_.notes.push_back(fmt::format(
         "no exchange with neighbors in every step keeps {} of the speed: local steps are planned, "
         "too (--algorithm gasloc --algorithm-option period=H, with H of the column every; codecs "
-        "need "
-        "--algorithm-option changes=true)",
-        kept_speed));
+        "need --algorithm-option changes=true)",
+        planned_speed));
     const std::vector<std::string> left_out = plan_.left_out;
     for (std::int64_t every = 2; every <= most_local_steps; every *= 2) {
       for (const bool changes : {false, true}) {

@@ -30,6 +30,7 @@ using namespace fast;
 using fast::simulation::Candidate;
 using fast::simulation::Cluster;
 using fast::simulation::Plan;
+using fast::simulation::planned_speed;
 using fast::simulation::SitePlan;
 using nlohmann::ordered_json;
 
@@ -175,8 +176,6 @@ void print_table(const Plan& plan, std::size_t most) {
 void check_names(const std::vector<std::string>& topologies) {
   for (const std::string& name : topologies) static_cast<void>(topology_from(name));
 }
-
-constexpr double planned_speed = 0.95;
 
 std::string every_text(std::optional<std::int64_t> every) {
   return every ? std::to_string(*every) : "-";

@@ -100,6 +100,9 @@ struct Plan {
   std::vector<std::string> notes{};   ///< why rounds are long, and what was planned because of it
 };
 
+/// The share of the speed without exchange that a plan is to keep.
+inline constexpr double planned_speed = 0.95;
+
 /// Rounds to the same accuracy by an estimate: (1 + m/n_eff) / (1 + m/N) with m critical workers.
 double relative_rounds(double effective_neighbors, int workers, double critical_workers);
 
@@ -109,9 +112,10 @@ double relative_rounds(double effective_neighbors, int workers, double critical_
 /// are more. On average, no round is shorter than the messages of a round take on the busiest link.
 /// A rule with H local steps exchanges once in H rounds, and its weights decay by γ^H between two
 /// exchanges. The plan takes into account what the rule publishes before its exchange, or selects
-/// of the weights. If the options name no topology and keep the algorithm, and no exchange in every
-/// step keeps 0.95 of the speed, then gasloc is planned, too: for each topology, staleness and
-/// codec with the best H of 2, 4, ..., 64. Throws Error(argument) for unknown names.
+/// of the weights. If the options name no topology and keep the algorithm, and no exchange with
+/// neighbors in every step keeps planned_speed, then gasloc is planned, too: on ring and
+/// hierarchical_one_peer, for each staleness and codec with the best H of 2, 4, ..., 64. Throws
+/// Error(argument) for unknown names.
 Plan plan(const Cluster& cluster, const PlanOptions& options = {});
 
 // Sites that exchange over a message server: docs/how-to/sites.md. Component simulation.
@@ -152,7 +156,8 @@ struct SitePlan {
 /// are left out where neighbors change. Throws Error(argument) for unknown codecs, Error(topology)
 /// for a topology that does not fit.
 std::vector<SitePlan> plan_sites(const PlannedSites& sites, const std::string& topology,
-                                 const std::vector<std::string>& codecs, double speed = 0.95);
+                                 const std::vector<std::string>& codecs,
+                                 double speed = planned_speed);
 
 /// The transfer times that plan() uses for a schedule that is already placed; rank r is on host
 /// r / workers_per_host.
