@@ -265,62 +265,76 @@ void Node::hear_request(std::string_view on, std::string_view text) {
   // The server lets a site ask in its own name only, and those that are no sites look.
   const bool is_guest = on == subject("look", own_.site);
   if (!is_guest && on != subject("get", own_.site) + "." + request->reader) return;
-  std::shared_ptr<const AlignedBuffer> bytes;
-  std::shared_ptr<const std::vector<std::string>> hashes;
-  std::size_t end = 0;
-  const auto allowance = [&](Held& held) -> Allowance& {
-    return is_guest ? guests_ : held.readers[request->reader];
-  };
-  {
-    const std::lock_guard lock(mutex_);
-    const auto now = Clock::now();
-    // Another process with this name may hear it, too.
-    if (!appeared_ || replaced_ || request->incarnation != own_.incarnation) return;
-    if (is_guest && table_.living(request->reader, now) != nullptr) return;
-    if (Held* const held = find_held(request->content, request->number)) {
-      bytes = held->bytes;
-      hashes = held->hashes;
-      const std::size_t chunks = hashes->size(), first = std::min(request->first, chunks);
-      const std::size_t asked = std::min({request->count, most_asked, chunks - first});
-      const Limit limit = is_guest ? Limit{guest_chunks, guest_chunks} : limit_of_site(chunks);
-      end = first + std::min(asked, allowance(*held).left(limit, now));
-      if (end > first) held->given = now;
-    }
-  }
-  const std::string to = subject("data", own_.site) + "." + request->reader;
+  const auto portion = portion_for(*request, is_guest);
+  if (!portion) return;
+  const std::vector<std::size_t> sent = give(*request, *portion, heard_us);
+  if (!sent.empty()) note_given(*request, is_guest, sent);
+}
+
+/// None: it is for another process, or nothing is answered. It may be told of what is not held.
+std::optional<Node::Portion> Node::portion_for(const ChunkRequest& request, bool is_guest) {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  // Another process with this name may hear it, too.
+  if (!appeared_ || replaced_ || request.incarnation != own_.incarnation) return std::nullopt;
+  if (is_guest && table_.living(request.reader, now) != nullptr) return std::nullopt;
+  Held* const held = find_held(request.content, request.number);
+  if (held == nullptr) return Portion{};
+  const std::size_t chunks = held->hashes->size(), first = std::min(request.first, chunks);
+  const std::size_t asked = std::min({request.count, most_asked, chunks - first});
+  const Limit limit = is_guest ? Limit{guest_chunks, guest_chunks} : limit_of_site(chunks);
+  const std::size_t allowed = allowance(*held, request, is_guest).left(limit, now);
+  const std::size_t count = std::min(asked, allowed);
+  if (count > 0) held->given = now;
+  return Portion{held->bytes, held->hashes, first, count};
+}
+
+Node::Allowance& Node::allowance(Held& held, const ChunkRequest& request, bool is_guest) {
+  return is_guest ? guests_ : held.readers[request.reader];
+}
+
+/// Returns the sizes of the chunks that were sent.
+std::vector<std::size_t> Node::give(const ChunkRequest& request, const Portion& portion,
+                                    std::int64_t heard_us) {
+  const std::string to = subject("data", own_.site) + "." + request.reader;
   Chunk chunk{.site = own_.site,
-              .incarnation = request->incarnation,
-              .content = request->content,
-              .number = request->number,
+              .incarnation = request.incarnation,
+              .content = request.content,
+              .number = request.number,
+              .gone = portion.bytes == nullptr,
               .sha256 = {},
               .bytes = {},
-              .asked_us = request->sent_us,
+              .asked_us = request.sent_us,
               .heard_us = heard_us,
               .sent_us = heard_us};
-  if (bytes == nullptr) {
-    chunk.gone = true;
+  std::vector<std::size_t> sent;
+  if (chunk.gone) {
     bus_->send(to, encode(chunk));
-    return;
+    return sent;
   }
-  std::size_t sent = 0, sent_bytes = 0;
-  const std::span<const std::byte> all(bytes->data(), bytes->size_bytes());
-  for (chunk.index = request->first; chunk.index < end; ++chunk.index) {
+  const std::span<const std::byte> all(portion.bytes->data(), portion.bytes->size_bytes());
+  for (std::size_t k = 0; k < portion.count; ++k) {
+    chunk.index = portion.first + k;
     const auto rest = all.subspan(chunk.index * chunk_bytes);
     chunk.bytes = rest.first(std::min(chunk_bytes, rest.size()));
-    chunk.sha256 = (*hashes)[chunk.index];
+    chunk.sha256 = (*portion.hashes)[chunk.index];
     chunk.sent_us = timeline_us();
     if (!bus_->send(to, encode(chunk))) break;
-    ++sent;
-    sent_bytes += chunk.bytes.size();
+    sent.push_back(chunk.bytes.size());
   }
-  if (sent == 0) return;
+  return sent;
+}
+
+void Node::note_given(const ChunkRequest& request, bool is_guest,
+                      const std::vector<std::size_t>& sent) {
   const std::lock_guard lock(mutex_);
-  bytes_sent_ += static_cast<double>(sent_bytes);
-  if (Held* const held = find_held(request->content, request->number)) {
+  for (const std::size_t bytes : sent) bytes_sent_ += static_cast<double>(bytes);
+  const auto chunks = static_cast<double>(sent.size());
+  if (Held* const held = find_held(request.content, request.number)) {
     held->given = Clock::now();
-    allowance(*held).used += static_cast<double>(sent);
+    allowance(*held, request, is_guest).used += chunks;
   } else if (is_guest) {
-    guests_.used += static_cast<double>(sent);
+    guests_.used += chunks;
   }
 }
 

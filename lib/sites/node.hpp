@@ -127,6 +127,12 @@ class Node {
     Clock::time_point given{};                   ///< somebody was given a part of it
     std::map<std::string, Allowance> readers{};  ///< by the site that reads
   };
+  /// What one request gets of a publication.
+  struct Portion {
+    std::shared_ptr<const AlignedBuffer> bytes;  ///< null: it is not held
+    std::shared_ptr<const std::vector<std::string>> hashes;
+    std::size_t first = 0, count = 0;  ///< chunks
+  };
   /// Of one other site.
   struct Mailbox {
     std::optional<Fetch> fetch;
@@ -153,6 +159,10 @@ class Node {
   void listen();
   void hear_status(std::string_view on, std::string_view text);
   void hear_request(std::string_view on, std::string_view text);
+  std::optional<Portion> portion_for(const ChunkRequest& request, bool is_guest);
+  std::vector<std::size_t> give(const ChunkRequest& request, const Portion& portion,
+                                std::int64_t heard_us);
+  void note_given(const ChunkRequest& request, bool is_guest, const std::vector<std::size_t>& sent);
   void hear_chunk(std::string_view on, std::string_view text);
   void hear_nobody(std::string_view on);
   void hear_wish(std::string_view text);
@@ -176,6 +186,7 @@ class Node {
   bool is_overdue(const std::string& site, Clock::time_point now) const;
   bool is_being_read(const Held& held, Clock::time_point now) const;
   Held* find_held(Content content, std::int64_t number);
+  Allowance& allowance(Held& held, const ChunkRequest& request, bool is_guest);
   void drop_replaced(Content content, Clock::time_point now);
   void forget_old(Clock::time_point now);
   // With the lock open.
