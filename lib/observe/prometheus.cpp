@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/site_scalar.hpp"
 #include "observe/metrics_server.hpp"
 
 namespace fast::observe {
@@ -32,11 +33,10 @@ std::string metric_name(std::string_view scalar) {
 /// Of "site/of/oslo/round", the gauge of "site/of/round" has a label: site="oslo".
 struct ScalarGauge {
   explicit ScalarGauge(std::string_view name) : scalar(name) {
-    constexpr std::string_view of = "site/of/";
-    const std::size_t end = name.find('/', of.size());
-    if (!name.starts_with(of) || end == name.npos) return;
-    scalar = std::string(of).append(name.substr(end + 1));
-    labels.emplace("site", name.substr(of.size(), end - of.size()));
+    const auto other = other_site_scalar(name);
+    if (!other) return;
+    scalar = std::string(other_site_scalars).append(other->what);
+    labels.emplace("site", other->site);
   }
   std::string scalar;
   Labels labels;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/site_scalar.hpp"
+
 namespace fast::sites {
 namespace {
 
@@ -20,7 +22,7 @@ std::vector<std::pair<std::string, double>> scalars_of(const SiteStats& stats) {
       {"site/median_age", stats.median_age}};
   for (const OtherSite& other : stats.others) {
     const auto add = [&](const char* what, double value) {
-      scalars.emplace_back(fmt::format("site/of/{}/{}", other.name, what), value);
+      scalars.emplace_back(fmt::format("{}{}/{}", other_site_scalars, other.name, what), value);
     };
     add("seen_s", other.seen_s);
     add("round", static_cast<double>(other.round));

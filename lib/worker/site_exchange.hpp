@@ -13,9 +13,6 @@
 
 namespace fast {
 
-/// The names of a site's scalars begin with this.
-inline constexpr std::string_view site_scalars = "site/";
-
 /// One rank's part, which calls it on its own thread; on all ranks of the job in the same steps.
 /// Weights are in host memory.
 class SiteExchange {

@@ -7,8 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "core/site_scalar.hpp"
 #include "mpi/launcher.hpp"
-#include "worker/site_exchange.hpp"
 
 namespace fast::train {
 
@@ -220,13 +220,11 @@ void RunMetrics::add_interval() {
 
 /// Of what the rank that has the connection knows of other sites: figures "of/NAME/WHAT".
 void RunMetrics::notify_sites() const {
-  constexpr std::string_view of = "of/";
   std::map<std::string, std::string> lines;
   for (const auto& [name, value] : site_) {
-    if (!name.starts_with(of)) continue;
-    const std::size_t slash = name.find('/', of.size());
-    lines[name.substr(of.size(), slash - of.size())] +=
-        fmt::format(" {} {:.3f}", name.substr(slash + 1), value);
+    const std::string scalar = std::string(site_scalars) + name;
+    if (const auto other = other_site_scalar(scalar))
+      lines[std::string(other->site)] += fmt::format(" {} {:.3f}", other->what, value);
   }
   for (const auto& [site, figures] : lines)
     mpi::notify_launcher_status(fmt::format("site {}{}", site, figures));
