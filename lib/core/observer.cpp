@@ -24,6 +24,9 @@ class SeveralObservers final : public Observer {
   void on_peer(const PeerEvent& event) noexcept override {
     for (const auto& observer : observers_) observer->on_peer(event);
   }
+  void on_site(const SiteEvent& event) noexcept override {
+    for (const auto& observer : observers_) observer->on_site(event);
+  }
   void on_scalar(const ScalarEvent& event) noexcept override {
     for (const auto& observer : observers_) observer->on_scalar(event);
   }

@@ -1,6 +1,7 @@
 #include <fast/observe/prometheus.hpp>
 
 #include <prometheus/counter.h>
+#include <prometheus/family.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
@@ -44,11 +45,15 @@ struct ScalarGauge {
 
 /// The metrics of one worker.
 class Metrics {
+  template <class Builder>
+  auto& family_of(Builder builder, const std::string& name, const std::string& help) {
+    return builder.Name(name).Help(help).Labels(worker_).Register(*registry_);
+  }
   template <class Builder, class... Values>
-  auto& add(Builder builder, const std::string& name, const std::string& help,
+  auto& add(const Builder& builder, const std::string& name, const std::string& help,
             const Values&... values) {
     const std::lock_guard lock(mutex_);
-    return builder.Name(name).Help(help).Labels(worker_).Register(*registry_).Add(values...);
+    return family_of(builder, name, help).Add(values...);
   }
 
  public:
@@ -68,7 +73,18 @@ class Metrics {
 
   prometheus::Gauge& gauge(const std::string& name, const std::string& help,
                            const Labels& labels = {}) {
-    return add(prometheus::BuildGauge(), name, help, labels);
+    const std::lock_guard lock(mutex_);
+    auto& family = family_of(prometheus::BuildGauge(), name, help);
+    prometheus::Gauge& gauge = family.Add(labels);
+    if (!labels.empty()) labeled_[labels].insert_or_assign(&family, &gauge);
+    return gauge;
+  }
+
+  /// The gauges with these labels. Nobody sets one of them meanwhile.
+  void remove(const Labels& labels) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [family, gauge] : labeled_[labels]) family->Remove(gauge);
+    labeled_.erase(labels);
   }
 
   prometheus::Histogram& ages() {
@@ -85,6 +101,7 @@ class Metrics {
   std::shared_ptr<prometheus::Registry> registry_ =
       std::make_shared<prometheus::Registry>(prometheus::Registry::InsertBehavior::Merge);
   std::array<prometheus::Counter*, phases.size()> phases_{};
+  std::map<Labels, std::map<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> labeled_;
 };
 
 class Prometheus final : public Observer {
@@ -125,6 +142,10 @@ class Prometheus final : public Observer {
     const ScalarGauge gauge(event.name);
     metrics_.gauge(metric_name(gauge.scalar), "The scalar " + gauge.scalar, gauge.labels)
         .Set(event.value);
+  }
+
+  void on_site(const SiteEvent& event) noexcept override {
+    if (event.kind == SiteEvent::Kind::forgotten) metrics_.remove({{"site", event.site}});
   }
 
   void on_milestone(const MilestoneEvent& event) noexcept override {

@@ -4,7 +4,9 @@
 #include <fast/core/error.hpp>
 #include <fast/exchange/group.hpp>
 
+#include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +28,8 @@ class JobSite final : public SiteExchange {
  public:
   /// Throws as Site() does.
   JobSite(const SiteOptions& options, Site::MakeBus make_bus)
-      : description_(fmt::format("site {}, every {}", options.name, options.every)),
+      : name_(options.name),
+        description_(fmt::format("site {}, every {}", options.name, options.every)),
         longest_(Seconds(900) + 3 * options.patience),
         site_(std::make_unique<Site>(options, std::move(make_bus))) {}
 
@@ -95,13 +98,20 @@ class JobSite final : public SiteExchange {
     ranks_.reset();
   }
 
-  std::vector<std::pair<std::string, double>> new_scalars() override {
+  void tell(Observer& observer, int worker, std::int64_t round) override {
+    const auto now = Clock::now();
+    const auto tell_event = [&](SiteEvent event) {
+      event.worker = worker;
+      event.round = round;
+      observer.on_site(event);
+    };
+    if (!std::exchange(has_told_, true)) tell_event({.site = name_, .at = now});
+    std::ranges::for_each(site_->events(), tell_event);
     const std::int64_t exchanges = site_->exchanges();
     const bool is_news = std::exchange(told_exchanges_, exchanges) != exchanges;
-    const auto now = Clock::now();
-    if (exchanges == 0 || (!is_news && now - told_at_ < tell_again)) return {};
+    if (exchanges == 0 || (!is_news && now - told_at_ < tell_again)) return;
     told_at_ = now;
-    return scalars_of(stats());
+    tell_figures(stats(), told_sites_, observer, worker, round);
   }
 
   SiteStats stats() const { return site_->stats(); }
@@ -142,15 +152,18 @@ class JobSite final : public SiteExchange {
     ranks_->leave_handover({handover->data(), handover->size_bytes()});
   }
 
-  std::string description_;
+  std::string name_, description_;
   Seconds longest_;  ///< of a call of the gateway, which has deadlines of its own
   std::unique_ptr<Site> site_;
   bool is_gateway_ = false;
   LogSink log_;
   std::unique_ptr<SiteRanks> ranks_;  ///< null: this rank is alone
   std::int64_t ahead_ = 0;            ///< of the site, after the latest exchange
-  std::int64_t told_exchanges_ = 0;   ///< by new_scalars()
-  Clock::time_point told_at_{};       ///< by it
+  // By tell():
+  bool has_told_ = false;
+  std::int64_t told_exchanges_ = 0;
+  Clock::time_point told_at_{};
+  std::set<std::string> told_sites_;
 };
 
 }  // namespace fast::sites

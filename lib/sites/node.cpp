@@ -125,6 +125,11 @@ void Node::appear() {
   said_ = {};
 }
 
+std::uint64_t Node::incarnation() const {
+  const std::lock_guard lock(mutex_);
+  return own_.incarnation;
+}
+
 void Node::begin(std::int64_t next, std::int64_t round) {
   Outgoing out;
   {
@@ -482,7 +487,7 @@ void Node::look_at(OtherSite& site) const {
   const auto mailbox = mailboxes_.find(site.name);
   if (mailbox == mailboxes_.end()) return;
   site.delay_s = mailbox->second.delay_s;
-  site.clock_ahead_s = mailbox->second.clock.seconds().value_or(0);
+  site.clock_ahead_s = mailbox->second.clock.seconds();
 }
 
 // What this site reads.

@@ -57,6 +57,7 @@ class Node {
   /// From now on the others hear of this site. Its incarnation is later than all that it has heard
   /// of.
   void appear();
+  std::uint64_t incarnation() const;
   /// It takes part from exchange `next` on, and so many rounds count as made.
   void begin(std::int64_t next, std::int64_t round);
   void set_progress(std::int64_t next, std::int64_t round);

@@ -218,6 +218,7 @@ bool Site::acts_after(std::int64_t rounds) const {
 /// A site that has begun or resumed within the delay makes its first exchange without one.
 void Site::end_step(std::int64_t rounds) {
   rounds_ = rounds + ahead_;
+  events_.clear();
   node_->require_usable();
   if (acts_after(rounds_) && !begun_) begin_exchange();
   if (rounds_ % options_.every == 0) end_exchange();
@@ -305,6 +306,11 @@ void Site::begin_exchange() {
   }
   const MessageCoder::Coded coded =
       coder_->encode(std::move(message), number, number <= whole_until_);
+  events_.push_back({.kind = SiteEvent::Kind::published,
+                     .site = options_.name,
+                     .incarnation = node_->incarnation(),
+                     .exchange = number,
+                     .at = Clock::now()});
   publish(Content::message, number, coded.bytes, coded.base);
   if (is_exact())
     node_->follow(followed, number);
@@ -534,7 +540,14 @@ void Site::combine(const Begun& exchange) {
     const double weight = weight_for_samples(edge.weight, options_.samples, message->what.samples);
     sources.push_back({decoded->data(), weight});
     held.push_back(std::move(decoded));
-    history_.note_read(*message, rounds_ - message->what.round);
+    const std::int64_t age = rounds_ - message->what.round;
+    history_.note_read(*message, age);
+    events_.push_back({.kind = SiteEvent::Kind::read,
+                       .site = edge.site,
+                       .incarnation = message->incarnation,
+                       .exchange = message->what.number,
+                       .age = age,
+                       .at = Clock::now()});
   }
   if (takes_mean(options_.rule.traits())) {
     const double more =

@@ -53,6 +53,8 @@ class Site {
   void finish();
   void abandon() noexcept;
   SiteStats stats() const;
+  /// What the latest end_step() has published and read, without a worker and a round.
+  const std::vector<SiteEvent>& events() const { return events_; }
   std::int64_t exchanges() const { return stats_.exchanges; }
 
  private:
@@ -123,6 +125,7 @@ class Site {
   /// Of the latest exchanges at staleness 0: who reads this site's message.
   std::map<std::int64_t, std::set<std::string>> readers_;
   SiteStats stats_;
+  std::vector<SiteEvent> events_;
   std::optional<SiteStats> final_;
 };
 

@@ -27,10 +27,27 @@ std::vector<std::pair<std::string, double>> scalars_of(const SiteStats& stats) {
     add("seen_s", other.seen_s);
     add("round", static_cast<double>(other.round));
     if (other.delay_s > 0) add("delay_s", other.delay_s);
-    if (other.clock_ahead_s != 0) add("clock_ahead_s", other.clock_ahead_s);
+    if (other.clock_ahead_s) add("clock_ahead_s", *other.clock_ahead_s);
     if (other.reads > 0) add("age", static_cast<double>(other.age));
   }
   return scalars;
+}
+
+void tell_figures(const SiteStats& stats, std::set<std::string>& told, Observer& observer,
+                  int worker, std::int64_t round) {
+  const auto now = Clock::now();
+  std::set<std::string> others;
+  for (const OtherSite& other : stats.others) others.insert(other.name);
+  for (const std::string& site : std::exchange(told, others)) {
+    if (others.contains(site)) continue;
+    observer.on_site({.kind = SiteEvent::Kind::forgotten,
+                      .site = site,
+                      .worker = worker,
+                      .round = round,
+                      .at = now});
+  }
+  for (const auto& [name, value] : scalars_of(stats))
+    observer.on_scalar({name, value, worker, round, now});
 }
 
 std::vector<std::pair<std::string, std::string>> rows_of(const SiteStats& stats) {

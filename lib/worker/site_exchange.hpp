@@ -7,8 +7,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 namespace fast {
@@ -42,9 +40,9 @@ class SiteExchange {
   virtual void finish() = 0;
   /// The worker has ended, in whichever way: the other sites hear no more of this one.
   virtual void abandon() noexcept = 0;
-  /// What this site has done and heard so far, as observers get it: names and values of scalars.
-  /// Empty if it has made no exchange since the last call, and that was a moment ago.
-  virtual std::vector<std::pair<std::string, double>> new_scalars() { return {}; }
+  /// Tells what the latest end_step() has done, as events of `worker` in `round`. After each
+  /// exchange, and again and again, also what this site has done and heard so far, as scalars.
+  virtual void tell(Observer& observer, int worker, std::int64_t round) = 0;
 };
 
 }  // namespace fast

@@ -233,10 +233,8 @@ void Worker::Impl::check_loss(double loss) {
 void Worker::Impl::exchange_with_sites() {
   SiteExchange& site = *setting.options.site;
   site.end_step(progress.stats.rounds + 1);
-  Observer* observer = setting.options.observer.get();
-  if (observer == nullptr) return;
-  for (const auto& [name, value] : site.new_scalars())
-    observer->on_scalar({name, value, setting.group.rank(), progress.stats.rounds, Clock::now()});
+  if (Observer* observer = setting.options.observer.get())
+    site.tell(*observer, setting.group.rank(), progress.stats.rounds);
 }
 
 void Worker::Impl::end_round(const StepOptions& options) {

@@ -174,6 +174,24 @@ TEST_CASE("a scalar of another site is a gauge with the site's name as a label")
     CHECK_THAT(answer, ContainsSubstring(line));
 }
 
+TEST_CASE("the gauges of a site go when it is forgotten, and come back with it") {
+  const int port = free_port();
+  const auto observer = observe::prometheus(port, 0);
+  const auto tell = [&](const char* name, double value) {
+    observer->on_scalar({name, value, 0, 0, Clock::now()});
+  };
+  for (const char* name : {"site/of/a/round", "site/of/b/round", "site/of/a/age"}) tell(name, 1);
+  observer->on_site({.kind = SiteEvent::Kind::read, .site = "b"});
+  observer->on_site({.kind = SiteEvent::Kind::forgotten, .site = "a"});
+  observer->on_site({.kind = SiteEvent::Kind::forgotten, .site = "c"});
+  const std::string without = answer_to(port, get);
+  CHECK_THAT(without, !ContainsSubstring("site=\"a\""));
+  CHECK_THAT(without, ContainsSubstring("fast_scalar_site_of_round{worker=\"0\",site=\"b\"} 1\n"));
+  tell("site/of/a/round", 3);
+  CHECK_THAT(answer_to(port, get),
+             ContainsSubstring("fast_scalar_site_of_round{worker=\"0\",site=\"a\"} 3\n"));
+}
+
 TEST_CASE("an address of another machine is refused in one line") {  // 192.0.2.1: of examples
   CHECK_THROWS_WITH(MetricsServer("192.0.2.1", free_port(), 3, [] { return "here"; }),
                     ContainsSubstring("worker 3 cannot listen on 192.0.2.1 port ") &&

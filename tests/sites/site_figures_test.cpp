@@ -57,6 +57,34 @@ TEST_CASE("observers get what a site has done and heard after each exchange") {
   }
 }
 
+TEST_CASE("a site that is not told of any more is forgotten, once") {
+  struct Told final : Observer {
+    std::vector<std::string> heard;
+    void on_site(const SiteEvent& event) noexcept override {
+      CHECK(event.kind == SiteEvent::Kind::forgotten);
+      CHECK((event.worker == 3 && event.round == 7));
+      heard.push_back("forgotten " + event.site);
+    }
+    void on_scalar(const ScalarEvent& event) noexcept override {
+      if (event.name.ends_with("/round")) heard.emplace_back(event.name);
+    }
+  };
+  Told told;
+  std::set<std::string> names;
+  const auto tell = [&](const std::vector<std::string>& others) {
+    sites::SiteStats stats;
+    for (const std::string& name : others) stats.others.push_back({.name = name});
+    told.heard.clear();
+    sites::tell_figures(stats, names, told, 3, 7);
+    return told.heard;
+  };
+  using Heard = std::vector<std::string>;
+  CHECK(tell({"a", "b"}) == Heard{"site/of/a/round", "site/of/b/round"});
+  CHECK(tell({"b"}) == Heard{"forgotten a", "site/of/b/round"});
+  CHECK(tell({"b"}) == Heard{"site/of/b/round"});
+  CHECK(tell({"a"}) == Heard{"forgotten b", "site/of/a/round"});
+}
+
 TEST_CASE("the rows of a site") {
   sites::SiteStats stats;
   stats.exchanges = 7;

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -110,6 +111,26 @@ struct ValuesEvent {
   std::int64_t round = 0;
 };
 
+/// What a job that is a site (fast/sites/site.hpp) does together with the others. All ranks of the
+/// job tell `joined`, and the rank that has the connection tells the rest.
+struct SiteEvent {
+  enum class Kind {
+    joined,     ///< told once, at the end of the first round
+    published,  ///< a message, for the other sites
+    read,       ///< a message of another site was combined
+    forgotten,  ///< another site was silent for so long that nothing more is told of it
+  };
+  Kind kind = Kind::joined;
+  /// `joined` and `published` have this job's own site, the others have the other one.
+  std::string site;
+  std::uint64_t incarnation = 0;  ///< the process of that site; of a message
+  std::int64_t exchange = 0;      ///< the number of the message, from 0 on
+  std::int64_t age = 0;           ///< of what was read: the rounds of this site less the other's
+  int worker = 0;
+  std::int64_t round = 0;  ///< of `worker`
+  Clock::time_point at{};
+};
+
 /// All that a Worker, a Trainer and user code tell. Functions do nothing unless overridden. They
 /// may be called by several threads at once, must not block for long, and do not throw. An observer
 /// that cannot go on (disk full) says so once and does nothing from then on.
@@ -119,6 +140,7 @@ class Observer {
   virtual void on_phase(const PhaseEvent&) noexcept {}
   virtual void on_message(const MessageEvent&) noexcept {}
   virtual void on_peer(const PeerEvent&) noexcept {}
+  virtual void on_site(const SiteEvent&) noexcept {}
   virtual void on_scalar(const ScalarEvent&) noexcept {}
   virtual void on_milestone(const MilestoneEvent&) noexcept {}
   virtual void on_values(const ValuesEvent&) noexcept {}

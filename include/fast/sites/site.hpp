@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,8 +68,8 @@ struct SiteOptions {
 struct OtherSite {
   std::string name;
   double seen_s = 0;  ///< seconds since its last sign of life
-  /// Its clock of timelines less this site's, to half of the shortest time there and back; 0: none.
-  double clock_ahead_s = 0;
+  /// Its clock of timelines less this site's, to half of the shortest time there and back.
+  std::optional<double> clock_ahead_s{};
   double delay_s = 0;      ///< from asking for its latest publication to the first part; 0: none
   std::int64_t round = 0;  ///< that it has made, as it said last
   std::int64_t reads = 0;  ///< its publications that were combined

@@ -35,6 +35,7 @@ class CountedRounds final : public Observer {
     tell(&Observer::on_message, event);
   }
   void on_peer(const PeerEvent& event) noexcept override { tell(&Observer::on_peer, event); }
+  void on_site(const SiteEvent& event) noexcept override { tell(&Observer::on_site, event); }
   void on_scalar(const ScalarEvent& event) noexcept override { tell(&Observer::on_scalar, event); }
 
  private:

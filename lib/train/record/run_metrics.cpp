@@ -295,6 +295,15 @@ void RunMetrics::on_milestone(const MilestoneEvent& event) noexcept {
   if (event.kind == MilestoneEvent::Kind::saved) this->event("checkpoint", event.round);
 }
 
+void RunMetrics::on_site(const SiteEvent& event) noexcept {
+  if (event.kind != SiteEvent::Kind::forgotten) return;
+  std::erase_if(site_, [&](const auto& figure) {
+    const std::string scalar = std::string(site_scalars) + figure.first;
+    const auto other = other_site_scalar(scalar);
+    return other && other->site == event.site;
+  });
+}
+
 void RunMetrics::on_scalar(const ScalarEvent& event) noexcept {
   if (!event.name.starts_with(site_scalars)) return;
   const std::string name(event.name.substr(site_scalars.size()));

@@ -137,6 +137,8 @@ class RunMetrics final : public Observer {
   void on_message(const MessageEvent& event) noexcept override { tally_.add(event); }
   void on_peer(const PeerEvent& event) noexcept override;
   void on_milestone(const MilestoneEvent& event) noexcept override;
+  /// What was told of a site that is forgotten stands in no line any more.
+  void on_site(const SiteEvent& event) noexcept override;
   /// Those of a site, whose names begin with site_scalars, stand in the lines that follow.
   void on_scalar(const ScalarEvent& event) noexcept override;
 

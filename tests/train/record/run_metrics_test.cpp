@@ -105,7 +105,7 @@ TEST_CASE("a line of an epoch has what was added since the epoch began, until it
   CHECK_FALSE(lines[1].contains("age_mean"));
 }
 
-TEST_CASE("a line of an epoch has the latest figures of a site, and none of other scalars") {
+TEST_CASE("a line of an epoch has the latest figures of sites, without those that are forgotten") {
   const TemporaryDirectory directory;
   RunMetrics metrics({});
   metrics.open(directory.path(), 2);
@@ -115,12 +115,17 @@ TEST_CASE("a line of an epoch has the latest figures of a site, and none of othe
     metrics.on_scalar({"site/exchanges", value, 2, 20, Clock::now()});
     metrics.on_scalar({"site/waited_s", value / 4, 2, 20, Clock::now()});
     metrics.on_scalar({"train/loss", value, 2, 20, Clock::now()});
+    metrics.on_scalar({"site/of/a/round", value, 2, 20, Clock::now()});
+    metrics.on_scalar({"site/of/ab/round", value, 2, 20, Clock::now()});
   }
+  metrics.on_site({.kind = SiteEvent::Kind::read, .site = "ab"});
+  metrics.on_site({.kind = SiteEvent::Kind::forgotten, .site = "a"});
   metrics.end_epoch({{"epoch", 2}});
   const auto lines = written(directory);
   REQUIRE(lines.size() == 2);
   CHECK_FALSE(lines[0].contains("site"));
-  CHECK(lines[1].at("site") == nlohmann::json({{"exchanges", 2.0}, {"waited_s", 0.5}}));
+  CHECK(lines[1].at("site") ==
+        nlohmann::json({{"exchanges", 2.0}, {"of/ab/round", 2.0}, {"waited_s", 0.5}}));
 }
 
 TEST_CASE("a run that fails ends with its message and a last line that says so") {
