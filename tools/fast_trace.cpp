@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "cli/command_line.hpp"
 #include "cli/exit_status.hpp"
@@ -18,30 +19,35 @@ std::filesystem::path traces_of(const std::filesystem::path& run) {
   return std::filesystem::is_directory(run / "traces", ignored) ? run / "traces" : run;
 }
 
-void merge(const std::filesystem::path& run, std::filesystem::path to) {
-  if (to.empty()) to = traces_of(run) / "merged.pftrace";
-  const observe::MergedTrace merged = observe::merge_traces(traces_of(run), to);
+void merge(const std::vector<std::string>& runs, std::filesystem::path to) {
+  std::vector<std::filesystem::path> directories;
+  for (const std::string& run : runs) directories.push_back(traces_of(run));
+  if (to.empty()) to = directories.front() / "merged.pftrace";
+  const observe::MergedTrace merged = observe::merge_traces(directories, to);
   fmt::print("{}: {} workers, {} events, {} reads with their publications\n",
              printable(to.string()), merged.workers, merged.events, merged.flows);
   if (merged.cut > 0) {
     fmt::print("{} files end within an event: their worker was killed\n", merged.cut);
   }
+  for (const std::string& site : merged.apart)
+    fmt::print("site {}: its clock is not known to others here; its times are its own\n",
+               printable(site));
   fmt::print("open it at https://ui.perfetto.dev\n");
-}
-
-void add_run(tools::Command& command, std::string& directory) {
-  tools::offer(command.add_option("run", directory, "the directory of a run (--out)")->required(),
-               {"<directory>"});
 }
 
 int run(int argc, char** argv) {
   tools::Command program("fast-trace",
                          "Joins the timelines of a run's workers, and says where the time went.",
                          "fast-trace merge run");
+  std::vector<std::string> directories;
   std::string directory, to;
   tools::Command& merged =
       program.add_command("merge", "Writes one file of all workers, for ui.perfetto.dev.");
-  add_run(merged, directory);
+  tools::offer(merged
+                   .add_option("run", directories,
+                               "the directory of a run (--out); of several sites, one of each")
+                   ->required(),
+               {"<directory>"});
   merged.begin_group("Output", "fast-trace merge run --to timeline.pftrace");
   tools::offer(merged.add_option("--to", to,
                                  "the file to write; without it, merged.pftrace beside the traces"),
@@ -49,9 +55,10 @@ int run(int argc, char** argv) {
   tools::Command& summary = program.add_command(
       "summary", "Says who waited for whom, and what held up the slowest 1 % of rounds.",
       "fast-trace summary run");
-  add_run(summary, directory);
+  tools::offer(summary.add_option("run", directory, "the directory of a run (--out)")->required(),
+               {"<directory>"});
   if (const auto status = tools::parse(program, argc, argv)) return *status;
-  if (merged.parsed()) merge(directory, to);
+  if (merged.parsed()) merge(directories, to);
   if (summary.parsed()) {
     fmt::print("{}", observe::to_text(observe::summarize_traces(traces_of(directory))));
   }

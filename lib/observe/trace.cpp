@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <fast/core/error.hpp>
+#include <fast/core/random.hpp>
 #include <fast/observe/trace.hpp>
 #include <map>
 #include <mutex>
@@ -34,7 +35,15 @@ std::unique_ptr<OutputFile> trace_file(const std::filesystem::path& path, const 
 
 /// Of a publication; the same in all workers' files, never 0.
 std::uint64_t flow_of(int worker, std::uint64_t sequence) {
-  return static_cast<std::uint64_t>(worker + 1) << 40U | sequence;
+  return static_cast<std::uint64_t>(worker + 1) << worker_bit_of_flow | sequence;
+}
+
+/// Of a site's publication; the same in all sites' files, and none of flow_of().
+std::uint64_t flow_of(const SiteEvent& event) {
+  std::uint64_t site = 0;
+  for (const char letter : event.site) site = mix_seed(site, static_cast<unsigned char>(letter));
+  return mix_seed(site, event.incarnation, static_cast<std::uint64_t>(event.exchange)) |
+         flow_between_sites;
 }
 
 std::uint64_t timeline_ns(Clock::time_point time) {
@@ -46,8 +55,11 @@ class Tracks {
  public:
   Tracks(int worker, int run, Segments& segments)
       : worker_(worker), run_(run), segments_(segments) {
-    segments_.add_heading(
-        packet_of(Track{process(), 0, fmt::format("worker {}", worker), false, worker}));
+    name_process(fmt::format("worker {}", worker));
+  }
+
+  void name_process(const std::string& name) {
+    segments_.add_heading(packet_of(Track{process(), 0, name, false, worker_}));
   }
 
   std::uint64_t of(const std::string& name, bool counts = false) {
@@ -66,7 +78,9 @@ class Tracks {
   }
 
  private:
-  std::uint64_t process() const { return static_cast<std::uint64_t>(worker_ + 1) << 32U; }
+  std::uint64_t process() const {
+    return static_cast<std::uint64_t>(worker_ + 1) << worker_bit_of_track;
+  }
 
   int worker_, run_;
   Segments& segments_;
@@ -123,6 +137,26 @@ class Trace final : public Observer {
     instant.integers.emplace_back("peer", event.peer);
     segments_.append(packet_of(instant));
     segments_.flush();
+  }
+
+  void on_site(const SiteEvent& event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (event.kind == SiteEvent::Kind::joined)
+      return tracks_.name_process(name_at_site(event.site, worker_));
+    if (event.kind == SiteEvent::Kind::forgotten || !is_wanted(event.round)) return;
+    TrackEvent instant = instant_at(event.at, event.round, "sites");
+    instant.integers.insert(instant.integers.end(),
+                            {{"exchange", event.exchange},
+                             {"incarnation", static_cast<std::int64_t>(event.incarnation)}});
+    if (event.kind == SiteEvent::Kind::published) {
+      instant.name = "published";
+      instant.flows = {flow_of(event)};
+    } else {
+      instant.name = fmt::format("read site {}", event.site);
+      instant.last_flow = flow_of(event);
+      instant.integers.emplace_back("age", event.age);
+    }
+    segments_.append(packet_of(instant));
   }
 
   void on_scalar(const ScalarEvent& event) noexcept override {

@@ -9,11 +9,13 @@
 #include <compare>
 #include <fast/core/error.hpp>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <sstream>
 
 #include "core/contains.hpp"
+#include "core/site_scalar.hpp"
 #include "core/whole_file.hpp"
 #include "observe/clock_offset.hpp"
 
@@ -23,25 +25,37 @@ namespace {
 /// A process: the part of a track's number that its tracks have in common.
 std::uint64_t process_of(std::uint64_t track) { return track >> 16U; }
 
-struct Reading {
-  std::uint64_t time_ns = 0;
-  double offset_s = 0;
-};
+/// `time_ns` and so many seconds. Modulo 2⁶⁴.
+std::uint64_t later(std::uint64_t time_ns, double seconds) {
+  return time_ns + static_cast<std::uint64_t>(std::llround(seconds * 1e9));
+}
 
-struct Offsets {
-  Reading first, last;
+/// How far a clock is ahead of another one, by its own times.
+class Offsets {
+ public:
+  void add(std::uint64_t time_ns, double offset_s) { readings_[time_ns] = offset_s; }
+  std::uint64_t corrected(std::uint64_t time_ns) const { return later(time_ns, -at(time_ns)); }
+  /// Of the other clock.
+  Offsets reversed() const {
+    Offsets result;
+    for (const auto& [time_ns, offset_s] : readings_)
+      result.add(later(time_ns, -offset_s), -offset_s);
+    return result;
+  }
 
-  void add(const Reading& reading) {
-    if (first.time_ns == 0 || reading.time_ns < first.time_ns) first = reading;
-    if (reading.time_ns > last.time_ns) last = reading;
+ private:
+  double at(std::uint64_t time_ns) const {
+    const auto next = readings_.lower_bound(time_ns);
+    if (next == readings_.begin()) return next->second;
+    const auto last = std::prev(next);
+    if (next == readings_.end()) return last->second;
+    const auto length = static_cast<double>(next->first - last->first);
+    const double since = static_cast<double>(time_ns) - static_cast<double>(last->first);
+    const double share = std::clamp(since / length, 0.0, 1.0);
+    return last->second + share * (next->second - last->second);
   }
-  std::uint64_t corrected(std::uint64_t time_ns) const {
-    const auto length = static_cast<double>(last.time_ns - first.time_ns);
-    const double since = static_cast<double>(time_ns) - static_cast<double>(first.time_ns);
-    const double share = length > 0 ? std::clamp(since / length, 0.0, 1.0) : 0;
-    const double offset_s = first.offset_s + share * (last.offset_s - first.offset_s);
-    return time_ns - static_cast<std::uint64_t>(std::llround(offset_s * 1e9));  // modulo 2⁶⁴
-  }
+
+  std::map<std::uint64_t, double> readings_;  ///< not empty when at() is called
 };
 
 bool is_trace(const std::filesystem::path& path) {
@@ -83,7 +97,7 @@ void align(TraceContent& content) {
   std::map<std::uint64_t, Offsets> offsets;
   for (const TrackEvent& event : content.events) {
     if (tracks.contains(event.track))
-      offsets[process_of(event.track)].add({event.time_ns, event.number});
+      offsets[process_of(event.track)].add(event.time_ns, event.number);
   }
   std::erase_if(content.events,
                 [&](const TrackEvent& event) { return tracks.contains(event.track); });
@@ -92,9 +106,7 @@ void align(TraceContent& content) {
     const auto known = offsets.find(process_of(event.track));
     if (known != offsets.end()) event.time_ns = known->second.corrected(event.time_ns);
   }
-  std::ranges::stable_sort(content.events, [](const TrackEvent& a, const TrackEvent& b) {
-    return a.time_ns < b.time_ns;
-  });
+  std::ranges::stable_sort(content.events, {}, &TrackEvent::time_ns);
 }
 
 TraceContent read_traces(const std::filesystem::path& directory) {
@@ -117,16 +129,132 @@ TraceContent read_traces(const std::filesystem::path& directory) {
       fail(ErrorKind::mismatch, "{} is not a trace: {}; remove it", file.string(), problem.what());
     }
   }
-  std::set<std::uint64_t> known;
-  std::erase_if(content.tracks,
-                [&](const Track& track) { return !known.insert(track.uuid).second; });
+  std::map<std::uint64_t, std::string> names;  // of a worker whose job is a site, that with it
+  for (const Track& track : content.tracks) {
+    std::string& name = names[track.uuid];
+    if (name.empty() || !site_in_name(track.name).empty()) name = track.name;
+  }
+  std::erase_if(content.tracks, [&](Track& track) {
+    const auto name = names.extract(track.uuid);
+    if (!name.empty()) track.name = name.mapped();
+    return name.empty();
+  });
   align(content);
   return content;
 }
 
-MergedTrace merge_traces(const std::filesystem::path& directory, const std::filesystem::path& to) {
-  TraceContent content = read_traces(directory);
+namespace {
+
+/// The traces of one site.
+struct SiteTrace {
+  explicit SiteTrace(const std::filesystem::path& directory) : content(read_traces(directory)) {
+    std::map<std::uint64_t, std::string> clocks;  // by track
+    for (const Track& track : content.tracks) {
+      if (track.parent == 0) name = std::max(name, site_in_name(track.name));
+      const auto other = other_site_scalar(track.name);
+      if (other && other->what == "clock_ahead_s") clocks.emplace(track.uuid, other->site);
+    }
+    require(!name.empty(), ErrorKind::argument,
+            "{} is not of a site: its workers have the numbers of others; merge it alone",
+            directory.string());
+    std::map<std::pair<std::string, std::uint64_t>, const TrackEvent*> latest;  // of each minute
+    for (const TrackEvent& event : content.events) {
+      const auto clock = clocks.find(event.track);
+      if (clock == clocks.end()) continue;
+      const std::uint64_t since = event.time_ns - content.events.front().time_ns;
+      latest[{clock->second, since / minute_ns}] = &event;  // the answer that was back soonest
+    }
+    for (const auto& [key, event] : latest)
+      ahead_of[key.first].add(later(event->time_ns, event->number), event->number);
+  }
+
+  static constexpr std::uint64_t minute_ns = 60'000'000'000;
+  TraceContent content;
+  std::string name;
+  std::map<std::string, Offsets> ahead_of;  ///< clocks of other sites, of this one's
+};
+
+/// How far the clock of `site` is ahead of that of `other`, as one of both has measured.
+std::optional<Offsets> offsets_of(const SiteTrace& site, const SiteTrace& other) {
+  const auto there = other.ahead_of.find(site.name), here = site.ahead_of.find(other.name);
+  if (there != other.ahead_of.end()) return there->second;
+  if (here != site.ahead_of.end()) return here->second.reversed();
+  return std::nullopt;
+}
+
+/// Moves all times to the clock of the first site. Returns the names of those that could not be.
+std::vector<std::string> align(std::vector<SiteTrace>& sites) {
+  struct Way {
+    std::size_t to;  ///< an aligned site
+    Offsets offsets;
+  };
+  std::vector<std::size_t> aligned = {0};
+  std::map<std::size_t, Way> ways;
+  for (std::size_t next = 0; next < aligned.size(); ++next) {
+    const std::size_t to = aligned[next];
+    for (std::size_t i = 1; i < sites.size(); ++i) {
+      const auto offsets = ways.contains(i) ? std::nullopt : offsets_of(sites[i], sites[to]);
+      if (!offsets) continue;
+      ways.emplace(i, Way{to, *offsets});
+      aligned.push_back(i);
+    }
+  }
+  std::vector<std::string> apart;
+  for (std::size_t i = 1; i < sites.size(); ++i) {
+    if (!ways.contains(i)) apart.push_back(sites[i].name);
+    for (TrackEvent& event : sites[i].content.events)
+      for (auto way = ways.find(i); way != ways.end(); way = ways.find(way->second.to))
+        event.time_ns = way->second.offsets.corrected(event.time_ns);
+  }
+  return apart;
+}
+
+/// Workers count from `first` on, so that tracks, processes and flows of several jobs differ.
+void renumber(TraceContent& content, int first) {
+  const auto more = static_cast<std::uint64_t>(first);
+  for (Track& track : content.tracks) {
+    track.worker += first;
+    track.uuid += more << worker_bit_of_track;
+    if (track.parent != 0) track.parent += more << worker_bit_of_track;
+  }
+  const auto renumber_flow = [&](std::uint64_t& flow) {
+    if (flow != 0 && (flow & flow_between_sites) == 0) flow += more << worker_bit_of_flow;
+  };
+  for (TrackEvent& event : content.events) {
+    event.worker += first;
+    event.track += more << worker_bit_of_track;
+    std::ranges::for_each(event.flows, renumber_flow);
+    renumber_flow(event.last_flow);
+  }
+}
+
+TraceContent joined(std::vector<SiteTrace> sites) {
+  TraceContent all;
+  int workers = 0;
+  for (auto& [content, name, ahead_of] : sites) {
+    renumber(content, workers);
+    for (const Track& track : content.tracks) workers = std::max(workers, track.worker + 1);
+    std::ranges::move(content.tracks, std::back_inserter(all.tracks));
+    std::ranges::move(content.events, std::back_inserter(all.events));
+    all.cut += content.cut;
+  }
+  std::ranges::stable_sort(all.events, {}, &TrackEvent::time_ns);
+  return all;
+}
+
+}  // namespace
+
+MergedTrace merge_traces(const std::vector<std::filesystem::path>& directories,
+                         const std::filesystem::path& to) {
   MergedTrace merged;
+  TraceContent content;
+  if (directories.size() == 1) {
+    content = read_traces(directories.front());
+  } else {
+    std::vector<SiteTrace> sites(directories.begin(), directories.end());
+    merged.apart = align(sites);
+    content = joined(std::move(sites));
+  }
   merged.flows = connect(content.events);
   merged.events = content.events.size();
   merged.cut = content.cut;

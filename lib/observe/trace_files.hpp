@@ -17,8 +17,8 @@ namespace fast::observe {
 TraceContent read_traces(const std::filesystem::path& directory);
 
 /// Moves all times to worker 0's clock, by the offsets that each worker has told
-/// (clock_offset_name): by the line through the first and the last one, and by the nearer one
-/// before and after them. Takes these offsets out, and sorts the events anew.
+/// (clock_offset_name): by the line from each one to the next, and by the nearer one before and
+/// after them. Takes these offsets out, and sorts the events anew.
 void align(TraceContent& content);
 
 /// What is in a merged trace.
@@ -27,12 +27,17 @@ struct MergedTrace {
   std::size_t events = 0;
   std::size_t flows = 0;  ///< reads whose publication is known
   int cut = 0;            ///< files whose last packet was cut off: their worker was killed
+  /// Sites whose times are those of their own clocks: no other site has measured them.
+  std::vector<std::string> apart{};
 };
 
-/// Joins the traces of all workers in `directory` to one file, in which an arrow leads from each
-/// publication to each read of it. Throws Error(argument) when there is none, Error(mismatch) for
-/// files that are no traces, Error(resource) when `to` cannot be written.
-MergedTrace merge_traces(const std::filesystem::path& directory, const std::filesystem::path& to);
+/// Joins the traces of all workers to one file, in which an arrow leads from each publication to
+/// each read of it. Of several directories, each is that of a site; times are moved to the clock of
+/// the first one, by the clocks of others that sites have measured while they read from them.
+/// Throws Error(data) when there is none, Error(argument) for several of which one is of no site,
+/// Error(mismatch) for files that are no traces, Error(resource) when `to` cannot be written.
+MergedTrace merge_traces(const std::vector<std::filesystem::path>& directories,
+                         const std::filesystem::path& to);
 
 /// The shares of a run's time.
 struct TraceSummary {

@@ -1,5 +1,7 @@
 #include "observe/trace_packets.hpp"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
@@ -34,7 +36,18 @@ void annotate(protozero::pbf_writer& event, const TrackEvent& from) {
   annotation.add_string(annotation_field::text, from.text);
 }
 
+constexpr std::string_view at_site = " worker ";  // the name of a site has no spaces
+
 }  // namespace
+
+std::string name_at_site(const std::string& site, int worker) {
+  return fmt::format("{}{}{}", site, at_site, worker);
+}
+
+std::string site_in_name(const std::string& name) {
+  const std::size_t end = name.rfind(at_site);
+  return end == name.npos ? std::string() : name.substr(0, end);
+}
 
 std::string packet_of(const Track& track) {
   return packet(track.worker, [&](protozero::pbf_writer& one) {

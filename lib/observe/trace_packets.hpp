@@ -35,6 +35,11 @@ namespace event_type {
 inline constexpr int begin = 1, end = 2, instant = 3, counter = 4;
 }
 
+/// From these bits on, the number of a track and of a flow has its worker's number, from 1 on.
+inline constexpr unsigned worker_bit_of_track = 32, worker_bit_of_flow = 40;
+/// Flows between sites have this bit, and no worker.
+inline constexpr std::uint64_t flow_between_sites = std::uint64_t{1} << 63U;
+
 /// A row of the timeline.
 struct Track {
   std::uint64_t uuid = 0;
@@ -60,6 +65,11 @@ struct TrackEvent {
 /// A packet, ready to be appended to a file.
 std::string packet_of(const Track& track);
 std::string packet_of(const TrackEvent& event);
+
+/// A process of a job that is a site.
+std::string name_at_site(const std::string& site, int worker);
+/// The site in such a name. Empty: the process is of no site.
+std::string site_in_name(const std::string& name);
 
 /// What is in one or several files of traces.
 struct TraceContent {

@@ -1,4 +1,4 @@
-"""Decodes a merged timeline with Perfetto's own schema: check_trace.py FILE WORKERS"""
+"""Decodes a merged timeline with Perfetto's own schema: check_trace.py FILE WORKERS, or FILE and the processes' names"""
 
 import collections
 import sys
@@ -6,7 +6,7 @@ import sys
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
 
 
-def check(path, workers):
+def check(path, names):
     trace = schema.Trace()
     with open(path, "rb") as file:
         trace.ParseFromString(file.read())
@@ -34,10 +34,12 @@ def check(path, workers):
             slices += 1
     assert not any(stacks.values()), "a slice that does not end"
     processes = [t.process.process_name for t in tracks.values() if t.HasField("process")]
-    assert sorted(processes) == [f"worker {w}" for w in range(workers)], processes
+    pids = {t.process.pid for t in tracks.values() if t.HasField("process")}
+    assert sorted(processes) == sorted(names) and len(pids) == len(names), processes
     assert ends and set(ends) == set(begins), "flows that do not end"
     assert all(begins[flow] <= ends[flow] for flow in ends), "a read before its publication"
     print(f"{slices} slices, all nested; {len(ends)} flows, each from a publication to a later read")
 
 
-check(sys.argv[1], int(sys.argv[2]))
+path, *names = sys.argv[1:]
+check(path, [f"worker {w}" for w in range(int(names[0]))] if names[0].isdigit() else names)

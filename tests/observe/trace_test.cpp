@@ -1,10 +1,12 @@
 #include <fast/observe/trace.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <fast/core/error.hpp>
 #include <fstream>
 #include <set>
 
+#include "core/timeline_clock.hpp"
 #include "observe/trace_files.hpp"
 #include "observe/trace_packets.hpp"
 #include "support/catch.hpp"
@@ -151,7 +153,7 @@ TEST_CASE("a merged trace has an arrow of its own for each read") {
     third->on_message(read(2, 0, 2, 7));
     third->on_message(read(2, 9, 4, 8));  // of a worker without a trace
   }
-  const auto merged = observe::merge_traces(directory.path(), directory / "all.pftrace");
+  const auto merged = observe::merge_traces({directory.path()}, directory / "all.pftrace");
   CHECK(merged.workers == 3);
   CHECK(merged.flows == 3);
   std::ifstream in(directory / "all.pftrace", std::ios::binary);
@@ -170,6 +172,138 @@ TEST_CASE("a merged trace has an arrow of its own for each read") {
   }
   CHECK(begins.size() == 3);
   CHECK(ends.size() == 3);
+}
+
+namespace {
+
+/// What a merged trace has of one event.
+struct Shown {
+  std::string process, name;
+  double at_ms;  ///< since `zero`, by the clock of the first directory
+  bool operator==(const Shown&) const = default;
+};
+
+struct Arrow {
+  Shown from, to;
+  bool operator==(const Arrow&) const = default;
+};
+
+/// Merges, and reads the arrows from the file, in the order of their ends.
+std::vector<Arrow> arrows_of(const std::vector<std::filesystem::path>& directories,
+                             std::vector<std::string> apart = {}) {
+  const testing::TemporaryDirectory folder;
+  const auto merged = observe::merge_traces(directories, folder / "all.pftrace");
+  CHECK(merged.apart == apart);
+  observe::TraceContent content;
+  std::ifstream in(folder / "all.pftrace", std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  REQUIRE(observe::read_trace(bytes, content));
+  std::map<int, std::string> processes;
+  std::set<std::uint64_t> tracks;
+  for (const observe::Track& track : content.tracks) {
+    CHECK(tracks.insert(track.uuid).second);
+    if (track.parent == 0) CHECK(processes.emplace(track.worker, track.name).second);
+  }
+  CHECK(static_cast<int>(processes.size()) == merged.workers);
+  const auto zero_ns = static_cast<std::int64_t>(TimelineClock::of_process().at(zero).count());
+  std::map<std::uint64_t, Shown> begins;
+  std::vector<Arrow> arrows;
+  for (const TrackEvent& event : content.events) {
+    const double at_ms =
+        std::round(static_cast<double>(static_cast<std::int64_t>(event.time_ns) - zero_ns) / 1e3) /
+        1e3;
+    const Shown shown{processes.at(event.worker), event.name, at_ms};
+    for (const std::uint64_t flow : event.flows) CHECK(begins.emplace(flow, shown).second);
+    if (event.last_flow != 0) arrows.push_back({begins.at(event.last_flow), shown});
+  }
+  CHECK(arrows.size() == merged.flows);
+  return arrows;
+}
+
+SiteEvent joined(const std::string& site) { return {.site = site, .at = zero}; }
+
+SiteEvent of_site(SiteEvent::Kind kind, const std::string& site, std::uint64_t incarnation,
+                  std::int64_t exchange, int at) {
+  return {.kind = kind,
+          .site = site,
+          .incarnation = incarnation,
+          .exchange = exchange,
+          .at = at_ms(at)};
+}
+constexpr auto site_published = SiteEvent::Kind::published, site_read = SiteEvent::Kind::read;
+
+void tell_ahead(Observer& trace, const std::string& site, double ahead_s, int at) {
+  trace.on_scalar({"site/of/" + site + "/clock_ahead_s", ahead_s, 0, 0, at_ms(at)});
+}
+
+}  // namespace
+
+TEST_CASE("traces of sites are merged by one clock, with arrows between sites") {
+  const testing::TemporaryDirectory oslo, rome, bonn;
+  // Rome's clock is 2 s ahead of Oslo's, and Bonn's is 1 s behind Rome's.
+  constexpr int rome_ms = 2000, bonn_ms = 1000;
+  const bool by_rome = GENERATE(false, true);  // who has measured
+  {
+    const auto first = observe::trace(oslo.path(), 0), second = observe::trace(oslo.path(), 1),
+               there = observe::trace(rome.path(), 0), beside = observe::trace(rome.path(), 1),
+               far = observe::trace(bonn.path(), 0);
+    for (const auto& one : {first, second}) one->on_site(joined("oslo"));
+    for (const auto& one : {there, beside}) one->on_site(joined("rome"));
+    far->on_site(joined("bonn"));
+    first->on_site(of_site(site_published, "oslo", 7, 0, 10));
+    first->on_site(of_site(site_published, "oslo", 7, 1, 20));
+    there->on_site(of_site(site_published, "rome", 7, 1, rome_ms + 21));
+    there->on_site(of_site(site_read, "oslo", 7, 1, rome_ms + 25));
+    there->on_site(of_site(site_read, "oslo", 6, 1, rome_ms + 26));  // of a process without a trace
+    there->on_site(of_site(site_read, "turin", 7, 1, rome_ms + 27));
+    far->on_site(of_site(site_read, "rome", 7, 1, bonn_ms + 31));
+    first->on_site(of_site(site_read, "rome", 7, 1, 32));
+    // Within the sites, workers have the same numbers.
+    first->on_message(published(0, 1, 40));
+    there->on_message(published(0, 1, rome_ms + 41));
+    second->on_message(read(1, 0, 1, 42));
+    beside->on_message(read(1, 0, 1, rome_ms + 43));
+    by_rome ? tell_ahead(*there, "oslo", -2, rome_ms + 30) : tell_ahead(*first, "rome", 2, 30);
+    by_rome ? tell_ahead(*there, "bonn", -1, rome_ms + 30) : tell_ahead(*far, "rome", 1, bonn_ms);
+  }
+  const Shown from_oslo{"oslo worker 0", "published", 20},
+      from_rome{"rome worker 0", "published", 21};
+  const std::vector<Arrow> expected = {
+      {from_oslo, {"rome worker 0", "read site oslo", 25}},
+      {from_rome, {"bonn worker 0", "read site rome", 31}},
+      {from_rome, {"oslo worker 0", "read site rome", 32}},
+      {{"oslo worker 0", "published", 40}, {"oslo worker 1", "read worker 0", 42}},
+      {{"rome worker 0", "published", 41}, {"rome worker 1", "read worker 0", 43}}};
+  CHECK(arrows_of({oslo.path(), rome.path(), bonn.path()}) == expected);
+  CHECK(arrows_of({oslo.path(), bonn.path(), rome.path()}) == expected);
+}
+
+TEST_CASE("a site's times follow the best measurements of its clock, and stay without one") {
+  const testing::TemporaryDirectory oslo, rome;
+  {
+    const auto first = observe::trace(oslo.path(), 0), there = observe::trace(rome.path(), 0);
+    first->on_site(joined("oslo"));
+    there->on_site(joined("rome"));
+    const int reads[] = {1050, 89'050, 200'000};
+    for (int k = 0; k < 3; ++k) {
+      first->on_site(of_site(site_published, "oslo", 7, k, 60'000 * k));
+      there->on_site(of_site(site_read, "oslo", 7, k, reads[k]));
+    }
+  }
+  const auto ends = [&](std::vector<std::string> apart) {
+    std::vector<double> times;
+    for (const Arrow& arrow : arrows_of({oslo.path(), rome.path()}, std::move(apart)))
+      times.push_back(arrow.to.at_ms);
+    return times;
+  };
+  CHECK(ends({"rome"}) == std::vector<double>{1050, 89'050, 200'000});
+  {
+    const auto there = observe::trace(rome.path(), 0);
+    tell_ahead(*there, "oslo", -5, 31'050);  // within a minute of a later and better one
+    tell_ahead(*there, "oslo", -1, 59'050);
+    tell_ahead(*there, "oslo", -1.02, 119'050);
+  }
+  CHECK(ends({}) == std::vector<double>{50, 88'040, 198'980});
 }
 
 TEST_CASE("a summary adds up phases and waits, and follows waits to their cause") {
@@ -215,6 +349,10 @@ TEST_CASE("bad requests have one clear error") {
                     Contains("at least 65536 are required"));
   CHECK_THROWS_WITH(observe::trace(directory.path(), 0, {.first_round = 2, .last_round = 1}),
                     Contains("rounds from 2 to 1"));
+  const testing::TemporaryDirectory alone;
+  observe::trace(alone.path(), 0);
+  CHECK_THROWS_WITH(observe::merge_traces({alone.path(), alone.path()}, alone / "all.pftrace"),
+                    Contains("is not of a site"));
   std::ofstream(directory / "trace-0.0a.pftrace") << "this is text, no trace at all";
   CHECK_THROWS_AS(observe::read_traces(directory.path()), Error);
 }

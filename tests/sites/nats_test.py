@@ -4,6 +4,7 @@
 The library's sites are equal to workers of one job. fast-train at three places trains one model; one that comes later takes part;
 one that is killed holds nobody; mistakes have one line. fast-sites looks at them.
 """
+import importlib.util
 import json
 import os
 import pathlib
@@ -241,7 +242,7 @@ def main():
         library = subprocess.run([BIN / "sites_nats_test"], env={**os.environ, "SITES_TEST_URL": f"{server.url}/library.with.dots"}, timeout=PATIENCE_S)
         check(library.returncode == 0, "the library's sites over NATS are equal to workers of one job")
 
-        sites = [Site(folder, name, url, "--site-expect", "3", "--site-topology", "complete") for name in ("a", "b", "c")]
+        sites = [Site(folder, name, url, "--site-expect", "3", "--site-topology", "complete", "--trace") for name in ("a", "b", "c")]
         codes = [site.wait() for site in sites]
         check(codes == [0, 0, 0], f"three sites end well: {codes}")
         check(all("takes part from exchange 0 on, with 2 other sites" in site.text() for site in sites), "each begins with two others")
@@ -251,6 +252,18 @@ def main():
         lines = [json.loads(line) for line in (sites[0].out / "metrics.jsonl").read_text().splitlines()]
         last = [line for line in lines if line["kind"] == "epoch"][-1]["site"]
         check(last["exchanges"] >= 10 and last["left_out"] == 0 and last["bytes_received"] > 0, f"metrics have them: {last}")
+
+        merged = subprocess.run([BIN / "fast-trace", "merge", *(site.out for site in sites), "--to", folder / "all.pftrace"],
+                                capture_output=True, text=True, timeout=PATIENCE_S)
+        found = re.search(r"all.pftrace: 3 workers, \d+ events, (\d+) reads with their publications\n", merged.stdout)
+        read = sum(int(re.search(r"exchanges between sites +\d+, (\d+)", site.text())[1]) for site in sites)
+        check(merged.returncode == 0 and found and int(found[1]) == read and "not known" not in merged.stdout,
+              f"their timelines have an arrow for each of {read} reads: {merged.stdout}{merged.stderr}")
+
+        if importlib.util.find_spec("perfetto"):
+            names = [f"{site.name} worker 0" for site in sites]
+            checked = subprocess.run([sys.executable, SOURCE / "tests/observe/check_trace.py", folder / "all.pftrace", *names], timeout=PATIENCE_S)
+            check(checked.returncode == 0, "Perfetto's schema reads them")
 
         # Sites of several ranks.
         sites = [Site(folder, name, url, "--site-expect", "3", "--site-topology", "complete", ranks=ranks)
