@@ -19,6 +19,7 @@
 #include "simulation/host_flows.hpp"
 #include "topology/hosts.hpp"
 #include "topology/placement.hpp"
+#include "worker/site_codec.hpp"
 #include "worker/start/requirements.hpp"
 
 namespace fast::simulation {
@@ -370,7 +371,22 @@ namespace {
 
 bool sends_differences(codec::Kind kind) {
   constexpr int least_bits = 8;  // of a codec without them
-  return codec::bits(kind) < least_bits;
+  return kind == codec::Kind::sparse || codec::bits(kind) < least_bits;
+}
+
+/// Of one after the first.
+double message_bytes(const PlannedSites& sites, const std::string& name) {
+  const auto codec = site_codec(name);
+  require(codec.has_value(), ErrorKind::argument,
+          "plan: codec {}; sites take {} or sparse=FRACTION", name, fmt::join(site_codecs, ", "));
+  const Cluster model{.payload_bytes = sites.payload_bytes};
+  if (codec->kind != codec::Kind::sparse) return coded_payload(model, codec->kind, {});
+  const double bytes = coded_payload(model, codec::Kind::identity, {.fraction = codec->fraction});
+  const double most = coded_payload(model, codec::Kind::bf16, {});
+  require(bytes < most, ErrorKind::argument,
+          "plan: codec {} sends {:g} bytes at each exchange, and bf16 {:g}; take a smaller part",
+          name, bytes, most);
+  return bytes;
 }
 
 /// In which each site reads its neighbors in so many exchanges, one after another. See
@@ -413,12 +429,9 @@ std::vector<SitePlan> plan_sites(const PlannedSites& sites, const std::string& t
   };
   std::vector<SitePlan> plans;
   for (const std::string& codec : codecs) {
-    constexpr std::string_view known[] = {"identity", "bf16", "fp16", "int8", "int4", "int2"};
-    require(contains(known, codec), ErrorKind::argument, "plan: codec {}; sites take {}", codec,
-            fmt::join(known, ", "));
-    const codec::Kind kind = codec::by_name(codec).kind;
+    SitePlan plan{codec, message_bytes(sites, codec)};
+    const codec::Kind kind = site_codec(codec)->kind;
     if (sends_differences(kind) && !schedule.is_static()) continue;  // neighbors have to stay
-    SitePlan plan{codec, coded_payload({.payload_bytes = sites.payload_bytes}, kind, {})};
     plan.exchange_s = longest_exchange(sites, schedule, 1, plan.message_bytes);
     const double exchange = plan.exchange_s / sites.step_s;
     plan.every_waiting = steps(exchange * speed / (1 - speed));

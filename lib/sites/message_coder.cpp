@@ -1,9 +1,9 @@
 #include "sites/message_coder.hpp"
 
+#include <fast/algorithm/algorithm.hpp>
 #include <fast/core/error.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -19,12 +19,6 @@ using codec::Kind;
 bool is_coarse(Kind kind) {
   constexpr int fine = 8;
   return kind == Kind::sparse || codec::bits(kind) < fine;
-}
-
-std::size_t entries_of(const ParameterLayout& layout, double fraction) {
-  const auto count = static_cast<double>(layout.parameter_count());
-  return static_cast<std::size_t>(
-      std::clamp(std::round(fraction * count), 1.0, std::max(1.0, count)));
 }
 
 /// Calls part(piece, T{}) for each piece.
@@ -46,7 +40,10 @@ MessageCoder::MessageCoder(ParameterLayout layout, Kind kind, double fraction)
       kind_(kind),
       sends_differences_(is_coarse(kind_)),
       whole_(layout_, sends_differences_ ? Kind::bf16 : kind_),
-      difference_(layout_, kind_, kind_ == Kind::sparse ? entries_of(layout_, fraction) : 0) {
+      difference_(layout_, kind_,
+                  kind_ == Kind::sparse
+                      ? algorithm::Sparsity{.fraction = fraction}.of(layout_.parameter_count())
+                      : 0) {
   if (kind_ == Kind::identity) return;
   own_.values = AlignedBuffer(layout_.size_bytes());
   if (codec::record_of(kind_).feeds_back && !sends_differences_)

@@ -3,40 +3,26 @@
 #include <fast/core/error.hpp>
 #include <fast/topology/load.hpp>
 
+#include <iterator>
 #include <string_view>
+
+#include "worker/site_codec.hpp"
 
 namespace fast::sites {
 namespace {
 
-constexpr std::string_view sparse = "sparse=";
-
-/// Also sparse=FRACTION.
 options::Value<std::string> codecs() {
   using namespace options;
-  std::vector<std::string> names = {"identity", "bf16", "fp16", "int8", "int4", "int2"};
+  std::vector<std::string> names(std::begin(site_codecs), std::end(site_codecs));
   Value<std::string> value = choice(names);
   value.names.emplace_back("sparse=0.01");
   names.emplace_back("sparse=FRACTION (above 0 and below 1)");
   value.required = choice_of(names);
   value.parse = [parse = value.parse](std::string_view text, std::string& into) {
-    if (!text.starts_with(sparse)) return parse(text, into);
-    double fraction = 0;
-    const Fit fit = number<double>({.low = 0, .high = 1, .low_counts = false})
-                        .parse(text.substr(sparse.size()), fraction);
-    if (fit == Fit::good) into = text;
-    return fit;
+    if (!site_codec(text)) return parse(text, into);
+    return into = text, Fit::good;
   };
   return value;
-}
-
-void set_codec(const std::string& text, SiteOptions& options) {
-  if (!text.starts_with(sparse)) {
-    options.codec = codec::by_name(text);
-    return;
-  }
-  options.codec = {.kind = codec::Kind::sparse};
-  static_cast<void>(options::number<double>(options::any())
-                        .parse(std::string_view(text).substr(sparse.size()), options.fraction));
 }
 
 }  // namespace
@@ -51,7 +37,12 @@ std::shared_ptr<SiteExchange> SiteChoice::join() const {
   result.url = url;
   result.rule = algorithm::by_name(algorithm, algorithm::parameters_from(algorithm_options));
   result.topology = topology_from(topology);
-  set_codec(codec, result);
+  if (const auto chosen = site_codec(codec)) {
+    result.codec.kind = chosen->kind;
+    result.fraction = chosen->fraction;
+  } else {
+    result.codec = codec::by_name(codec);
+  }
   return sites::join(result);
 }
 

@@ -223,10 +223,10 @@ void print_sites(const simulation::PlannedSites& sites, const std::string& topol
       "{} sites, {}: --site-every at least, for a speed of {} and an age of at most twice as many "
       "rounds; all figures are computed\n",
       sites.sites.size(), topology, planned_speed);
-  fmt::print("{:<10}{:>10}{:>12}{:>10}{:>22}{:>16}\n", "codec", "MB", "s/exchange", "waiting",
+  fmt::print("{:<12}{:>10}{:>12}{:>10}{:>22}{:>16}\n", "codec", "MB", "s/exchange", "waiting",
              "waiting, delay H - 1", "never waiting");
   for (const SitePlan& p : plans)
-    fmt::print("{:<10}{:>10.4g}{:>12.4g}{:>10}{:>22}{:>16}\n", p.codec, p.message_bytes / 1e6,
+    fmt::print("{:<12}{:>10.4g}{:>12.4g}{:>10}{:>22}{:>16}\n", p.codec, p.message_bytes / 1e6,
                p.exchange_s, p.every_waiting, p.every_delayed, every_text(p.every_never));
   fmt::print("{}\n", verdict(plans, sites, topology));
 }
@@ -389,7 +389,8 @@ class Planning {
     }
     require(options_.topologies.size() <= 1, ErrorKind::argument,
             "plan: --sites takes one of --topologies; it is that of --site-topology");
-    static const std::vector<std::string> all = {"identity", "bf16", "int8", "int4", "int2"};
+    static const std::vector<std::string> all = {"identity", "bf16", "int8",
+                                                 "int4",     "int2", "sparse=0.01"};
     print_sites(simulation::load_sites(sites_),
                 options_.topologies.empty() ? "ring" : options_.topologies.front(),
                 has_codecs ? options_.codecs : all, json_);
