@@ -247,7 +247,7 @@ def draw_options(options, draw):
     """A crossing of rule, codec, sites and events that the rules allow."""
     options.rule = draw.choice(["gasloc", "gasloc", "noloco", "diloco"])
     options.staleness = 0 if options.rule == "diloco" else draw.choice([0, 1])
-    coarse = ["int4", "int2"] if options.staleness == 0 and options.rule != "noloco" else []
+    coarse = ["int4", "int2", "sparse=0.02"] if options.staleness == 0 and options.rule != "noloco" else []
     options.codec = draw.choice(["identity", "bf16", "fp16", "int8", *coarse, *coarse])
     options.sites, options.every = draw.randint(3, 6), draw.choice([5, 10])
     options.delay = draw.choice([0, 0, options.every // 2])
@@ -288,7 +288,7 @@ def storm(options, nats, draw):
     unexpected = [line["error"] for line in errors if "the weights are not finite" not in line["error"]]
     # Weights begin at 0 and step to the goals. Averages stay between them; outer momentum and coarse codes may go beyond by as much.
     lowest, highest = min(0, *goals), max(0, *goals)
-    beyond = (highest - lowest) * (1 if options.rule != "gasloc" or options.codec in ("int2", "int4") else 0.05)
+    beyond = (highest - lowest) * (1 if options.rule != "gasloc" or options.codec.startswith(("int2", "int4", "sparse=")) else 0.05)
     wild = [(round(at, 1), name, line["x"]) for at, name, line in lines if "x" in line and not lowest - beyond <= line["x"] <= highest + beyond]
     longest = 2 if options.staleness == 0 else 1
     faults = []

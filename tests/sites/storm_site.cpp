@@ -16,6 +16,7 @@
 
 #include "running_sites.hpp"
 #include "worker/rules/outer_run.hpp"
+#include "worker/site_codec.hpp"
 
 using namespace fast;
 using namespace fast::testing;
@@ -85,7 +86,7 @@ algorithm::Rule rule_of(const Options& given) {
   if (given.rule == "noloco") return algorithm::noloco({.period = every, .delay = delay});
   if (given.rule == "diloco")
     return algorithm::diloco({.period = every, .momentum = 0.5, .delay = delay});
-  const double step = given.codec == "int2" ? 0.3 : 0.7;
+  const double step = given.codec.starts_with("sparse=") ? 0.1 : given.codec == "int2" ? 0.3 : 0.7;
   return algorithm::gasloc({.period = every, .consensus_step = step, .delay = delay});
 }
 
@@ -96,11 +97,13 @@ TopologyRule topology_of(const Options& given) {
 
 int run(const Options& given) {
   const std::int64_t every = given.every;
+  const SiteCodec codec = site_codec(given.codec).value();
   const auto site = sites::join({.name = given.name,
                                  .url = given.url,
                                  .every = every,
                                  .rule = rule_of(given),
-                                 .codec = codec::by_name(given.codec),
+                                 .codec = {.kind = codec.kind},
+                                 .fraction = codec.fraction,
                                  .topology = topology_of(given),
                                  .staleness = given.staleness,
                                  .expect = given.expect});
