@@ -527,7 +527,8 @@ TEST_CASE("sites keep their speed with so many steps between two exchanges") {
   CHECK(coded[1].message_bytes == Approx(2.5e5 * (1 + 1.0 / 64)).epsilon(0.001));
   CHECK(coded[1].every_never.has_value());
   CHECK_FALSE(coded[2].every_never);  // it sends differences
-  // Of 250,000 parameters 2506.75 travel, without the fraction: a count, and 4 bytes each for the place and the value.
+  // Of 250,000 parameters, 2506.75 without its fraction: a count, 4 bytes for a place and 4 for a
+  // value.
   const SitePlan sparse = plan_sites(sites, "ring", {"sparse=0.010027"})[0];
   CHECK(sparse.message_bytes == 8 + 8 * 2506);
   CHECK_FALSE(sparse.every_never);

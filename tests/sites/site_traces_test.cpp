@@ -11,7 +11,7 @@
 using namespace fast;
 using namespace fast::testing;
 
-TEST_CASE("the traces of two sites have an arrow to each read, from the publication with its number") {
+TEST_CASE("traces of two sites have an arrow to each read, from the publication of its number") {
   const auto hub = std::make_shared<MemoryHub>();
   constexpr int exchanges = 5;
   const TemporaryDirectory folders[2];
