@@ -54,6 +54,9 @@ row sixteen-allreduce --lr 0.1 --algorithm allreduce
 row sixteen-gut-torus --lr 0.043 --topology torus2d --algorithm gut
 row sixteen-gut-ring --lr 0.043 --topology ring --algorithm gut
 row sixteen-atc-torus --lr 0.1 --topology torus2d --algorithm atc --lazy-weights
+row sixteen-averaged-momentum-one-peer --lr 0.1 --topology one_peer_exponential --algorithm averaged_momentum
+row sixteen-averaged-momentum-torus --lr 0.1 --topology torus2d --algorithm averaged_momentum --lazy-weights
+row sixteen-averaged-momentum-ring --lr 0.1 --topology ring --algorithm averaged_momentum --lazy-weights
 workers=8
 
 skewed=(--shards dirichlet:0.1 --lr 0.02)
@@ -67,6 +70,7 @@ row skewed-d2 "${skewed[@]}" --algorithm d2
 row skewed-edm "${skewed[@]}" --algorithm edm
 row skewed-gut "${skewed[@]}" --algorithm gut
 row skewed-quasi-global "${skewed[@]}" --algorithm quasi_global_momentum
+row skewed-averaged-momentum "${skewed[@]}" --algorithm averaged_momentum
 row skewed-decentlam "${skewed[@]}" --algorithm decentlam
 row skewed-decentlam-long --shards dirichlet:0.1 --lr 0.047 --topology ring --algorithm decentlam
 row skewed-apart "${skewed[@]}" --lr-schedule constant --closing-rounds 0

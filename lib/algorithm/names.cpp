@@ -16,6 +16,7 @@ constexpr Named<const RuleEntry*> entries[] = {
     {"edm", &entries::edm},
     {"gut", &entries::gut},
     {"quasi_global_momentum", &entries::quasi_global_momentum},
+    {"averaged_momentum", &entries::averaged_momentum},
     {"decentlam", &entries::decentlam},
     {"relay_sum", &entries::relay_sum},
     {"choco", &entries::choco},

@@ -22,11 +22,11 @@ namespace fast::combine {
 
 /// The rules that devices know. Work without one has the first.
 using DeviceRule =
-    std::variant<algorithm::Averaging, algorithm::A2cid2, algorithm::CodedGasLoC, algorithm::D2,
-                 algorithm::DecentLam, algorithm::DiLoCo, algorithm::Edm, algorithm::GasLoC,
-                 algorithm::GradientExchange, algorithm::GradientTracking, algorithm::Gut,
-                 algorithm::NoLoCo, algorithm::PartialAveraging, algorithm::PushSum,
-                 algorithm::QuasiGlobalMomentum>;
+    std::variant<algorithm::Averaging, algorithm::A2cid2, algorithm::AveragedMomentum,
+                 algorithm::CodedGasLoC, algorithm::D2, algorithm::DecentLam, algorithm::DiLoCo,
+                 algorithm::Edm, algorithm::GasLoC, algorithm::GradientExchange,
+                 algorithm::GradientTracking, algorithm::Gut, algorithm::NoLoCo,
+                 algorithm::PartialAveraging, algorithm::PushSum, algorithm::QuasiGlobalMomentum>;
 /// That of an algorithm, as it is now; empty where it is none of them.
 std::optional<DeviceRule> device_rule(const algorithm::Algorithm& algorithm);
 

@@ -123,6 +123,8 @@ const std::vector<Bound>& bounds() {
        "what the correction remembers decays; synchronous, static and symmetric only"},
       {"quasi_global_momentum", exact, late, in_turn, in_turn, false, "ring",
        "as atc with momentum .9 of the mean's movement"},
+      {"averaged_momentum", exact, late, in_turn, in_turn, false, "ring",
+       "as awc: the momentum's mean is that of the mean's steps"},
       {"decentlam", exact, exact, exact, exact, false, "ring",
        "the fixed point is that of atc; synchronous and static only"},
       {"relay_sum", exact, exact, exact, exact, false, "grid1d",

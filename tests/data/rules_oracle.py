@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reference trajectories of edm, gut, relay_sum and a2cid2, in float64 NumPy: golden_rules.json.gz.
+"""Reference trajectories of edm, gut, relay_sum, a2cid2 and averaged_momentum, in float64 NumPy: golden_rules.json.gz.
 
 Run:  tests/data/rules_oracle.py     (needs python3-numpy)
 
@@ -13,6 +13,7 @@ Problem, rounds and matrices are those of outer_oracle.py. Round t (from 0) uses
     relay_sum  along edges of a tree: messages are sums, beside their counts; the average is over those counted.
     a2cid2     x and x~ take the gradient's step; a pair's x meet half-way, x~ moves by alpha~ of the difference; then
                both mix for a time of 1.
+    averaged_momentum  m_i = g_i + beta sum_j W_ij m_j, x_i = sum_j W_ij x_j - lr m_i.
 """
 import gzip
 import json
@@ -45,6 +46,15 @@ def pairs_on_a_ring(n):
             w[[i, i, j, j], [i, j, i, j]] = 0.5
         rounds.append(w)
     return rounds
+
+
+def one_peer(n):
+    """Each round, worker i averages with worker i + 2^t alone."""
+    return [(np.eye(n) + np.roll(np.eye(n), 1 << t, axis=1)) / 2 for t in range(n.bit_length() - 1)]
+
+
+def directed_ring(n):
+    return (np.eye(n) + np.roll(np.eye(n), -1, axis=1)) / 2
 
 
 def weighted_ring(rng, n):
@@ -129,7 +139,17 @@ def a2cid2(case, grad, par):
         yield x
 
 
-RULES = dict(edm=edm, gut=gut, relay_sum=relay_sum, a2cid2=a2cid2)
+def averaged_momentum(case, grad, par):
+    x = np.array(case["start"])
+    m = np.zeros_like(x)
+    for t in range(case["rounds"]):
+        w = np.array(case["weights"][t % len(case["weights"])])
+        m = grad(x) + par["beta"] * (w @ m)
+        x = w @ x - case["lr"] * m
+        yield x
+
+
+RULES = dict(edm=edm, gut=gut, relay_sum=relay_sum, a2cid2=a2cid2, averaged_momentum=averaged_momentum)
 
 
 def run(case):
@@ -161,6 +181,10 @@ def cases(seed=17, dim=5, rounds=30):
         ("relay_sum", 5, [metropolis(tree([0, 0, 0, 0]))], plain()),
         ("relay_sum", 7, [metropolis(tree([0, 0, 1, 1, 2, 2]))], dict(momentum=0.6)),
         ("relay_sum", 9, [metropolis(tree([drawn.integers(i) for i in range(1, 9)]))], plain()),
+        ("averaged_momentum", 5, [metropolis(ring(5))], dict(beta=0.9)),
+        ("averaged_momentum", 8, one_peer(8), dict(beta=0.9)),
+        ("averaged_momentum", 7, [directed_ring(7)], dict(beta=0.6)),
+        ("averaged_momentum", 4, complete(4), dict(beta=0.8)),
     ]
     for name, n, weights, par in table:
         case = dict(algorithm=name, workers=n, lr=0.05, rounds=rounds, parameters=par,
@@ -170,12 +194,13 @@ def cases(seed=17, dim=5, rounds=30):
 
 def for_library(case):
     names = dict(edm=dict(beta="momentum"), gut=dict(beta="momentum", mu="mu"), relay_sum={},
-                 a2cid2=dict(eta="mixing_rate", alpha="second_step"))[case["algorithm"]]
+                 a2cid2=dict(eta="mixing_rate", alpha="second_step"),
+                 averaged_momentum=dict(beta="momentum"))[case["algorithm"]]
     options = {names[key]: value for key, value in case["parameters"].items() if key in names}
     degree = (np.array(case["weights"][0]) > 0).sum(axis=0).max().item() - 1
     if case["algorithm"] == "relay_sum" and degree > 2:
         options["degree"] = degree
-    inner = 0.0 if case["algorithm"] in ("edm", "gut") else case["parameters"]["momentum"]
+    inner = 0.0 if "beta" in case["parameters"] else case["parameters"]["momentum"]
     return dict(case, parameters=options, inner_momentum=inner)
 
 
@@ -196,7 +221,7 @@ def check(log, made):
         for key, value in par.items():
             other = dict(par, **{key: value * 1.001 + (0.001 if value == 0 else 0)})
             assert np.abs(like(case, parameters=other) - x).max() > 1e-6, (name, key)
-        if len(case["weights"]) > 1:
+        if len(case["weights"]) > 1 and name != "averaged_momentum":  # whose rounds commute
             assert np.abs(like(case, weights=case["weights"][::-1]) - x).max() > 1e-3
         still = like(case, lr=1e-9, a=np.zeros_like(case["a"]), rounds=400)
         if name == "relay_sum":  # delays: workers agree, on a value between the ones at first
@@ -209,7 +234,7 @@ def check(log, made):
             assert far < 1e-8, (name, far)
         else:
             assert 1e-4 < far < 0.5, (name, far)
-    log("  edm and relay_sum end at the optimum itself; gut and a2cid2 near it; without steps all agree")
+    log("  edm and relay_sum end at the optimum itself; the others near it; without steps all agree")
     case = next(case for case in made if case["algorithm"] == "gut" and case["parameters"]["beta"] == 0)
     near = [np.abs(like(case, parameters=dict(beta=0.0, mu=mu), rounds=6000)[-1] - optimum(case)).max() for mu in (0.0, 0.5, 0.9)]
     log(f"  gut: {near[0]:.2g}, {near[1]:.2g} and {near[2]:.2g} from the optimum with mu 0, 0.5 and 0.9")

@@ -18,7 +18,7 @@ LINE = re.compile(r"^(\S+): (\S+) from unsharded, mean (\S+), copies (\w+), (\d+
 ELEMENTWISE = {
     "none": "", "awc": "", "atc": "", "local": ",rule.period=2", "gossip_pga": ",rule.period=3", "gradient_tracking": "", "d2": "",
     "edm": "", "gut": "", "relay_sum": ",topology=grid1d", "a2cid2": ",topology=alternating_pairs",
-    "quasi_global_momentum": "", "decentlam": "", "push_sum": "", "pairwise": ",topology=random_matchings",
+    "quasi_global_momentum": "", "averaged_momentum": "", "decentlam": "", "push_sum": "", "pairwise": ",topology=random_matchings",
     "diloco": ",topology=complete,rule.period=3", "noloco": ",topology=random_matchings,rule.period=3", "gasloc": ",rule.period=2",
     "allreduce": "", "gradient_exchange": "",
 }

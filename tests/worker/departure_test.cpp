@@ -118,6 +118,7 @@ TEST_CASE("the mean of those that stay goes to their optimum, whatever the rule 
   for (const Run& run : {Run{"awc", {}}, Run{"push_sum", {}}, Run{"choco", dense},
                          Run{"choco", {{"fraction", "0.4"}}}, Run{"decentlam", calm},
                          Run{"quasi_global_momentum", calm}, Run{"gut", {}},
+                         Run{"averaged_momentum", {}},
                          Run{"gut", {{"momentum", "0"}, {"mu", "0.9"}}}}) {
     INFO(run.rule);
     CHECK(average_of(train(run).x) == Approx(survivors_optimum()).margin(1e-6));

@@ -258,6 +258,8 @@ inline std::vector<DeviceSetting> device_settings() {
           {"decentlam"},
           {"decentlam", {}, "identity", 1},
           {"quasi_global_momentum"},
+          {"averaged_momentum"},
+          {"averaged_momentum", {}, "identity", 1},
           {"awc", {{"consensus", "0.5"}}},
           {"awc", {{"consensus", "0.5"}}, "identity", 1},
           {"diloco", {{"period", "2"}}},

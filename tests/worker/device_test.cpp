@@ -284,6 +284,7 @@ TEMPLATE_TEST_CASE(
                                       {"edm"},
                                       {"gut"},
                                       {"decentlam"},
+                                      {"averaged_momentum"},
                                       {"push_sum"},
                                       {"gradient_tracking"},
                                       {"gasloc", changes}};

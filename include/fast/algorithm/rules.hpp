@@ -69,6 +69,13 @@ struct QuasiGlobalMomentumOptions {
 /// steps and give the learning rate.
 Rule quasi_global_momentum(const QuasiGlobalMomentumOptions& options = {});
 
+struct AveragedMomentumOptions {
+  double momentum = 0.9;  ///< β
+};
+/// Neighbors average their momentum as they average the weights, before the step, in place of the
+/// optimizer's: s ← β W s + δ, x⁺ = W x + s. It sends twice as much as awc. Plain SGD steps.
+Rule averaged_momentum(const AveragedMomentumOptions& options = {});
+
 struct DecentLamOptions {
   double momentum = 0.9;  ///< β
 };

@@ -170,6 +170,28 @@ const RuleEntry entries::decentlam{[](ParameterReader& reader) {
   return algorithm::decentlam(options);
 }};
 
+RuleTraits AveragedMomentum::traits() const {
+  return {.name = "averaged_momentum",
+          .summary = "s ← β W s + δ, x⁺ = W x + s: neighbors average momentum as weights",
+          .source = "DmSGD, Ying et al. 2021, arXiv 2110.13363, algorithm 1, with steps after averages",
+          .messages = {.vectors = 2},
+          .timing = {.publish_point = PublishPoint::before_step},
+          .memory = {.vectors = 1},
+          .step = {.own_momentum = true},
+          .parameters = fmt::format("momentum={}", options.momentum)};
+}
+
+Rule averaged_momentum(const AveragedMomentumOptions& options) {
+  require_decay("averaged_momentum", "momentum", options.momentum);
+  return elementwise(AveragedMomentum{options});
+}
+
+const RuleEntry entries::averaged_momentum{[](ParameterReader& reader) {
+  AveragedMomentumOptions options;
+  reader.read("momentum", options.momentum);
+  return algorithm::averaged_momentum(options);
+}};
+
 RuleTraits QuasiGlobalMomentum::traits() const {
   return {.name = "quasi_global_momentum",
           .summary = "x½ = x - γ(β m + g), x⁺ = W x½, m ← μ m + (1-μ)(x - x⁺)/γ",

@@ -257,6 +257,39 @@ struct DecentLam : WeightsPublished {
   }
 };
 
+// Averaged momentum: what a step and a combination do to each element.
+
+/// Memory: P of state, slots of 2P. Bytes: 2P a neighbor. State: s. In the paper's form,
+/// s⁺ = W (β s + δ) and x⁺ = W (x + s), neighbors wait for the gradient.
+struct AveragedMomentum {
+  using Arithmetic = AveragedMomentum;
+
+  AveragedMomentumOptions options;
+
+  RuleTraits traits() const;
+
+  template <class T>
+  FAST_HOST_DEVICE void start(const Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) block.state[0][e] = 0;
+  }
+  template <class T>
+  FAST_HOST_DEVICE void publish(const Block<T>& block) {
+    for (std::size_t e = 0; e < block.count; ++e) {
+      block.payload[0][e] = block.current[e];
+      block.payload[1][e] = block.state[0][e];
+    }
+  }
+  template <class T>
+  FAST_HOST_DEVICE void combine(const Block<T>& block) {
+    const T beta = static_cast<T>(options.momentum);
+    for (std::size_t e = 0; e < block.count; ++e) {
+      const T carried = beta * (block.own[1][e] + block.pull[1][e]);
+      block.state[0][e] = carried + (block.current[e] - block.own[0][e]);
+      block.current[e] += carried + block.pull[0][e];
+    }
+  }
+};
+
 // Quasi-global momentum: what a step and a combination do to each element.
 
 /// Memory: 2P of state. Bytes: P a neighbor.
