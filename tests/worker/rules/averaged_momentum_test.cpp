@@ -1,0 +1,111 @@
+// What averaging the momentum does to the distance between workers, and to stability.
+#include <fast/core/random.hpp>
+#include <fast/mixing/weights.hpp>
+#include <fast/topology/graphs.hpp>
+#include <fast/topology/stencil.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/lockstep.hpp"
+#include "support/seed.hpp"
+
+namespace fast::testing::averaged_momentum {
+namespace {
+
+constexpr double beta = 0.9;
+
+/// The variance of Σ_k c_k n_(t-k) for n of variance 1, where c is the power series of
+/// 1 / ((1 - a z)(1 - b z)).
+double variance(double a, double b) {
+  return (1 + a * b) / ((1 - a * b) * (1 - a * a) * (1 - b * b));
+}
+
+/// Of a worker from the mean, for steps of uniform noise in [-1, 1], squared.
+double measured_distance(bool averaged, std::uint64_t seed) {
+  constexpr int workers = 16, elements = 64, settled = 400, rounds = 4000;
+  WorkerOptions options;
+  options.algorithm = averaged ? algorithm::averaged_momentum({.momentum = beta}) : algorithm::awc();
+  Lockstep<double> run(stencil::ring(), workers, std::vector<double>(elements), options);
+  std::vector<std::vector<double>> velocity(workers, std::vector<double>(elements));
+  Rng rng(seed);
+  double sum = 0;
+  for (int t = 0; t < settled + rounds; ++t) {
+    run.round(
+        [&](int worker, std::span<double> x) {
+          auto& own = velocity[static_cast<std::size_t>(worker)];
+          for (std::size_t e = 0; e < x.size(); ++e) {
+            own[e] = (averaged ? 0 : beta * own[e]) + rng.uniform(-1, 1);
+            x[e] += own[e];
+          }
+        },
+        1);
+    if (t < settled) continue;
+    const std::vector<double> mean = run.mean();
+    for (int w = 0; w < workers; ++w) {
+      for (std::size_t e = 0; e < mean.size(); ++e)
+        sum += std::pow(run.x(w)[e] - mean[e], 2);
+    }
+  }
+  return sum / (double{workers} * elements * rounds);
+}
+
+TEST_CASE("averaged momentum keeps workers as near as its closed form, momentum of their own not") {
+  const std::uint64_t seed = test_seed(5);
+  INFO("FAST_TEST_SEED=" << seed);
+  double averaged = 0, own = 0;  // of the ring's modes apart from the mean, 1/3 of uniform noise
+  for (int k = 1; k < 16; ++k) {
+    const double mode = (1 + 2 * std::cos(2 * std::numbers::pi * k / 16)) / 3;
+    averaged += variance(mode, beta * mode) / 48;
+    own += variance(mode, beta) / 48;
+  }
+  CHECK(own > 2.1 * averaged);
+  CHECK(measured_distance(true, seed) == Approx(averaged).epsilon(0.06));
+  CHECK(measured_distance(false, seed) == Approx(own).epsilon(0.06));
+}
+
+/// The largest weight after many steps on a quadratic with γ·L = a.
+double left_after_steps(const TopologyRule& graph, int workers, double momentum, bool lazy,
+                        double a) {
+  WorkerOptions options;
+  options.algorithm = algorithm::averaged_momentum({.momentum = momentum});
+  options.lazy_weights = lazy;
+  Lockstep<double> run(graph, workers, {1.0}, options);
+  double most = 0;
+  for (int t = 0; t < 3000; ++t) {
+    run.round(
+        [&](int worker, std::span<double> x) {
+          if (t == 0) x[0] += std::cos(1.0 + worker * worker);  // of all eigenvectors
+          x[0] -= a * x[0];
+        },
+        a);
+    if (t % 100 == 99 && std::abs(run.x(0)[0]) > 1e100) break;
+  }
+  for (int w = 0; w < workers; ++w) most = std::max(most, std::abs(run.x(w)[0]));
+  return most;
+}
+
+TEST_CASE("averaged momentum is stable below (1 + λ)(1 + βλ) of the smallest eigenvalue λ") {
+  struct Case {
+    TopologyRule graph;
+    int workers;
+    bool lazy;
+  };
+  for (const Case& one : {Case{stencil::torus2d(), 16, false}, Case{stencil::torus2d(), 16, true},
+                          Case{stencil::ring(), 9, false}}) {
+    const double smallest =
+        *spectrum(one.graph.make(one.workers), WeightRule::automatic, one.lazy).smallest_eigenvalue;
+    for (const double momentum : {0., .5, .9}) {
+      CAPTURE(smallest, momentum);
+      const double limit = (1 + smallest) * (1 + momentum * smallest);
+      CHECK(left_after_steps(one.graph, one.workers, momentum, one.lazy, .95 * limit) < 1e-3);
+      CHECK(left_after_steps(one.graph, one.workers, momentum, one.lazy, 1.05 * limit) > 1e3);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fast::testing::averaged_momentum
