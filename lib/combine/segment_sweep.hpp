@@ -90,7 +90,6 @@ struct HostMixer::SegmentSweep {
   const bool plain = piece.kind == codec::Kind::identity;
   const bool sparse = piece.kind == codec::Kind::sparse;
   const bool selected = piece.kind == codec::Kind::selected;
-  const bool keeps_own = mixer.keeps_own_ && !(plain && std::is_same_v<Stored, T>);
   const PartUpdate<T>* const update =
       pass.kind == Pass::Kind::combine ? mixer.update<T>() : nullptr;
   /// Above staleness 0, a block is read before anything is written.
@@ -372,7 +371,7 @@ struct HostMixer::SegmentSweep {
       }
     } else if (pass.own.data != nullptr &&
                (pulls || traits.messages.own != algorithm::Own::unused)) {
-      block.own[i] = keeps_own && (!pulls || is_summed(k))
+      block.own[i] = mixer.keeps_own_ && (!pulls || is_summed(k))
                          ? kept(mixer.sent_[i], first)
                          : message(pass.own.vector(k), first, block.count, own_scratch[i]);
     }
@@ -382,7 +381,7 @@ struct HostMixer::SegmentSweep {
     if (pulls) {
       pull_towards(k, pull, is_buffer ? block.current : block.own[i], first, block.count);
       // In a restart, the pulls refer to the coded message of before.
-      if (keeps_own && !pass.info.restarts) block.own[i] = kept(mixer.sent_[i], first);
+      if (mixer.keeps_own_ && !pass.info.restarts) block.own[i] = kept(mixer.sent_[i], first);
     }
     block.pull[i] = pass.pull == nullptr ? pull
                                          : load(at<Stored>(*pass.pull, k, piece.code_offset(first)),
@@ -434,7 +433,7 @@ struct HostMixer::SegmentSweep {
     const auto i = static_cast<std::size_t>(k);
     const T* values = payload_scratch[i];
     note(mixing::all_finite(values, count));
-    if (keeps_own) std::memcpy(kept(mixer.sent_[i], first), values, count * sizeof(T));
+    if (mixer.keeps_own_) std::memcpy(kept(mixer.sent_[i], first), values, count * sizeof(T));
     if (is_summed(k)) return emit_sum(k, first, count);
     if (sparse) return mixer.writers_[i].append(values, piece.first + first, count);
     if (selected) {
