@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Does decentralized training end where all-reduce ends? Trains LeNet-5 on Fashion-MNIST with 8 and 16 workers, a run a
-# row and seed, and writes docs/reference/convergence.md with its plots. Wants python3-matplotlib, a quiet machine for
-# the rows with a slow worker, and two hours of two cores.
+# Does decentralized training end where all-reduce ends? Trains LeNet-5, and with 16 workers an LSTM, on Fashion-MNIST, a
+# run a row and seed, and writes docs/reference/convergence.md with its plots. Wants python3-matplotlib, a quiet machine
+# for the rows with a slow worker, and two hours of two cores.
 #   bench/convergence.sh [--seeds N] [--epochs N] [--samples N] [--runs DIRECTORY] [--docs DIRECTORY]
-# Defaults: 3 seeds (10 with 16 workers), 10 epochs, all samples, build/convergence (runs of the same row found there are
-# not repeated), docs.
+# Defaults: 3 seeds (10 or 5 with 16 workers), 10 epochs, all samples, build/convergence (runs of the same row found
+# there are not repeated), docs.
 # PROGRAM is the fast-train to run, by default build/release/bin/fast-train.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-seeds="" workers=8 epochs=10 samples=0 runs=build/convergence docs=docs
+seeds="" usual=3 workers=8 epochs=10 samples=0 runs=build/convergence docs=docs
 while (($#)); do
   case $1 in
   --seeds | --epochs | --samples | --runs | --docs) declare "${1#--}=$2" && shift 2 ;;
@@ -23,7 +23,7 @@ program=${PROGRAM:-build/release/bin/fast-train}
 row() {
   local name=$1 seed directory
   shift
-  for seed in $(seq "${seeds:-$((workers == 16 ? 10 : 3))}"); do
+  for seed in $(seq "${seeds:-$usual}"); do
     directory=$runs/$name-$seed
     mkdir -p "$directory"
     [[ ! -s $directory/summary.json || $(<"$directory/options") != "$*" ]] || continue
@@ -49,7 +49,7 @@ row high-ring --lr 0.1 --topology ring
 row high-choco --lr 0.1 --topology ring --algorithm choco
 
 # Each at the best of a few rates.
-workers=16
+workers=16 usual=10
 row sixteen-allreduce --lr 0.1 --algorithm allreduce
 row sixteen-gut-torus --lr 0.043 --topology torus2d --algorithm gut
 row sixteen-gut-ring --lr 0.043 --topology ring --algorithm gut
@@ -57,7 +57,13 @@ row sixteen-atc-torus --lr 0.1 --topology torus2d --algorithm atc --lazy-weights
 row sixteen-averaged-momentum-one-peer --lr 0.1 --topology one_peer_exponential --algorithm averaged_momentum
 row sixteen-averaged-momentum-torus --lr 0.1 --topology torus2d --algorithm averaged_momentum --lazy-weights
 row sixteen-averaged-momentum-ring --lr 0.1 --topology ring --algorithm averaged_momentum --lazy-weights
-workers=8
+usual=5 lstm=(--model lstm --lr 0.8)
+row lstm-allreduce "${lstm[@]}" --algorithm allreduce
+lstm+=(--algorithm averaged_momentum)
+row lstm-averaged-momentum-torus "${lstm[@]}" --topology torus2d --lazy-weights
+row lstm-averaged-momentum-ring "${lstm[@]}" --topology ring --lazy-weights
+row lstm-averaged-momentum-one-peer "${lstm[@]}" --topology one_peer_exponential
+workers=8 usual=3
 
 skewed=(--shards dirichlet:0.1 --lr 0.02)
 row skewed-allreduce "${skewed[@]}" --algorithm allreduce
