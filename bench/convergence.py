@@ -264,15 +264,16 @@ one-peer exponential.
   at 87.58, `gossip_pga`, exact every 8 rounds, at 87.57, `quasi_global_momentum` with `mu=0.5` at
   87.55.
 
-An LSTM (`--model lstm`), seeds as above but {len(rows["lstm-allreduce"].summaries)}. Of the rates 0.05 to 0.8, all-reduce was best at 0.6 and
-0.8 after 3 epochs, and all have 0.8:
+An LSTM (`--model lstm`), with {len(rows["lstm-allreduce"].summaries)} seeds. All-reduce was tried with rates from 0.05 to 0.8: after 3
+epochs, 0.6 and 0.8 were best.
 
 {paired(group("lstm"))}
 
 ## Skewed shards
 Shards are skewed by label, Dirichlet(0.1). The topology is a ring and the learning rate is 0.02.
 
-- `edm`, `gut`, `quasi_global_momentum`, `averaged_momentum` and `decentlam` use plain SGD steps. The other rules use SGD with momentum.
+- `edm`, `gut`, `quasi_global_momentum`, `averaged_momentum` and `decentlam` contain the momentum
+  and use plain SGD steps. The other rules use SGD with momentum.
 - `gut` makes longer steps than the others at the same rate: (1 - μ)/(1 - β - μ) = 23.5 gradients in
   the long run, in place of 1/(1 - β) = 10. `decentlam` has the same steps at the rate 0.047.
 - The last two rows keep the learning rate constant. A decreasing rate brings replicas together, a
