@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Table and picture of the residual network's study:  table.py FOLDER EPOCHS LONG
 
-Writes FOLDER/table.md and FOLDER/epoch.svg.
+LONG is 0 if hosts trained alone. Writes FOLDER/table.md, FOLDER/epoch.svg and FOLDER/accuracy.svg.
 """
+import collections
 import json
 import pathlib
 import sys
@@ -13,12 +14,23 @@ from output import plt, save, write_table  # noqa: E402
 TITLES = {"alone": "one node", "ring": "ring", "asynchronous": "ring, staleness inf", "all-reduce": "all-reduce"}
 
 
+def accuracy_by_epoch(path):
+    """Of the test samples, of which each worker has a part. A resumed run may have an epoch twice."""
+    parts = collections.defaultdict(dict)
+    for line in path.read_text().splitlines() if path.exists() else ():
+        entry = json.loads(line)
+        if entry["kind"] == "epoch":
+            parts[entry["epoch"]][entry["rank"]] = entry["test_accuracy"], entry["test_samples"]
+    return {epoch: sum(right * count for right, count in each.values()) / sum(count for _, count in each.values())
+            for epoch, each in sorted(parts.items())}
+
+
 def read(folder):
     """By name of the exchange and number of nodes."""
     found = {}
     for path in folder.glob("*.*.json"):
         name, nodes = path.stem.rsplit(".", 1)
-        found[name, int(nodes)] = json.loads(path.read_text())
+        found[name, int(nodes)] = json.loads(path.read_text()) | {"epochs": accuracy_by_epoch(path.with_suffix("") / "metrics.jsonl")}
     return dict(sorted(found.items(), key=lambda item: (item[0][1], list(TITLES).index(item[0][0]))))
 
 
@@ -26,7 +38,8 @@ def times_table(times, epochs):
     yield "| nodes | exchange | seconds an epoch | kB sent a round | load |"
     yield "|---|---|---|---|---|"
     for (name, nodes), run in times.items():
-        yield (f"| {nodes} | {TITLES[name]} | {run['seconds'] / epochs:.1f} | "
+        seconds = "resumed" if run.get("state") == "--resume" else f"{run['seconds'] / epochs:.1f}"
+        yield (f"| {nodes} | {TITLES[name]} | {seconds} | "
                f"{run['bytes_sent_per_worker_per_round'] / 1000:.0f} | {run['machine_load']:.0f} |")
 
 
@@ -54,11 +67,23 @@ def draw(times, epochs, path):
     save(figure, path)
 
 
+def draw_accuracies(accuracies, path):
+    figure, axes = plt.subplots(figsize=(6, 3.5))
+    for (name, nodes), run in accuracies.items():
+        axes.plot(list(run["epochs"]), [100 * right for right in run["epochs"].values()], linewidth=1, label=f"{nodes}: {TITLES[name]}")
+    axes.set(xlabel="epochs", ylabel="test accuracy, %")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize=8)
+    save(figure, path)
+
+
 def main():
     folder, epochs, long = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     times = read(folder)
-    lines = [*times_table(times, epochs), "", *accuracy_table(read(folder / "accuracy"), long)]
+    accuracies = read(folder / "accuracy") if long else times
+    lines = [*times_table(times, epochs), "", *accuracy_table(accuracies, long or epochs)]
     draw(times, epochs, folder / "epoch.svg")
+    draw_accuracies(accuracies, folder / "accuracy.svg")
     write_table(folder, lines)
 
 
