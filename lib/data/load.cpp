@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <map>
 #include <set>
+#include <span>
 
 #include "core/contains.hpp"
 #include "core/message.hpp"
@@ -27,12 +28,16 @@ struct Known {
   int classes;
   float mean;
   float stddev;
+  std::span<const std::string_view> class_names = {};  ///< where they are not the labels
 };
+constexpr std::string_view clothes[] = {"T-shirt/top", "Trouser",   "Pullover", "Dress",
+                                        "Coat",        "Sandal",    "Shirt",    "Sneaker",
+                                        "Bag",         "Ankle boot"};
 constexpr Known known[] = {
     {"fashion-mnist",
      "install the package dataset-fashion-mnist (apt-get install dataset-fashion-mnist), take the "
      "small set \"digits\", or give a directory",
-     10, 0.2860F, 0.3530F},
+     10, 0.2860F, 0.3530F, clothes},
     {"digits", "it comes with the programs; install them again, or give a directory", 10, 0.0191F,
      0.0236F}};
 
@@ -94,10 +99,17 @@ fs::path find_file(const fs::path& directory, const std::string& file) {
        directory.string(), file, file);
 }
 
-Dataset part(const fs::path& directory, const std::string& name, const LoadOptions& options) {
-  return read_idx(find_file(directory, name + "-images-idx3-ubyte"),
-                  find_file(directory, name + "-labels-idx1-ubyte"),
-                  options.classes > 0 ? options.classes : idx_classes, options.limit);
+Splits load_idx(const fs::path& directory, const LoadOptions& options) {
+  const int classes = options.classes > 0 ? options.classes : idx_classes;
+  std::vector<std::string> names = idx_class_names(directory, classes);
+  const auto part = [&](const std::string& name) {
+    return read_idx(find_file(directory, name + "-images-idx3-ubyte"),
+                    find_file(directory, name + "-labels-idx1-ubyte"), classes, options.limit);
+  };
+  return {.train = part("train"),
+          .test = part("t10k"),
+          .normalization = {},
+          .class_names = std::move(names)};
 }
 
 std::vector<fs::path> batches_in(const fs::path& directory) {
@@ -427,8 +439,7 @@ Splits load_layout(const fs::path& directory, const LoadOptions& options) {
   if (has_images && options.purpose != Purpose::training)
     return load_image_folder(directory, options);
   refuse_misplaced_images(directory);
-  const fs::path place = idx_place(directory);
-  return {part(place, "train", options), part(place, "t10k", options), {}};
+  return load_idx(idx_place(directory), options);
 }
 
 /// The moments are those of the training part as it is now.
@@ -563,6 +574,8 @@ Splits load(const std::string& name_or_path, const LoadOptions& options) {
     own.classes = each.classes;
     Splits splits = load_layout(directory, own);
     splits.normalization = {{each.mean}, {each.stddev}};
+    if (!each.class_names.empty())
+      splits.class_names.assign(each.class_names.begin(), each.class_names.end());
     if (options.resize) resize(splits, *options.resize, trains);
     if (options.scale_targets && trains) scale_targets(splits, name_or_path);
     return splits;

@@ -37,6 +37,23 @@ TEST_CASE("a directory is loaded, compressed or not, and its moments measured") 
                     ContainsSubstring("3 classes"));
 }
 
+TEST_CASE("classes.txt beside IDX files has a name for each class") {
+  const TemporaryDirectory directory;
+  const std::filesystem::path raw = directory / "MNIST/raw";
+  write_four(raw);
+  const auto names = [&](int classes) {
+    return data::load(directory.path().string(), {.classes = classes}).class_names;
+  };
+  CHECK(names(0).empty());
+  std::ofstream(raw / "classes.txt") << "a\r\nb c\n\nd\ne\nf\ng\nh\ni\nj\nk";
+  CHECK(names(0) == std::vector<std::string>{"a", "b c", "d", "e", "f", "g", "h", "i", "j", "k"});
+  CHECK_THROWS_WITH(names(11), ContainsSubstring("classes.txt has 10 names, 10 of them different, "
+                                                 "for 11 classes"));
+  std::ofstream(raw / "classes.txt", std::ios::app) << "\na\n";
+  CHECK_THROWS_WITH(names(0), ContainsSubstring("has 11 names, 10 of them different, for 10"));
+  CHECK_THROWS_WITH(names(11), ContainsSubstring("has 11 names, 10 of them different, for 11"));
+}
+
 TEST_CASE("a directory without the files says which are wanted") {
   const TemporaryDirectory directory;
   write_four(directory.path());
@@ -101,7 +118,11 @@ TEST_CASE("a named data set that is not installed says how to install it") {
   CHECK_THROWS_WITH(data::load("fashion-mnist", {.system_root = directory.path()}),
                     ContainsSubstring("apt-get install dataset-fashion-mnist"));
   write_four(directory / "fashion-mnist");
-  CHECK(data::load("fashion-mnist", {.system_root = directory.path()}).train.size() == 20);
+  const data::Splits splits = data::load("fashion-mnist", {.system_root = directory.path()});
+  CHECK(splits.train.size() == 20);
+  REQUIRE(splits.class_names.size() == 10);  // github.com/zalandoresearch/fashion-mnist
+  CHECK(splits.class_names[0] == "T-shirt/top");
+  CHECK(splits.class_names[9] == "Ankle boot");
   CHECK_THROWS_WITH(data::load("fashion-mnist", {.classes = 12, .system_root = directory.path()}),
                     ContainsSubstring("--classes: without effect"));
 }

@@ -409,6 +409,30 @@ def test_digits():
     check(len(answers["label"]) == 360 and set(answers["label"]) <= set("0123456789"), "digits: answers")
 
 
+def test_named_images():
+    """IDX files beside a list of names, which go with the model."""
+    folder = pathlib.Path("shirts")
+    folder.mkdir()
+    for part, count in (("train", 64), ("t10k", 300)):
+        labels = numpy.arange(count, dtype=numpy.uint8) % 3
+        images = numpy.repeat(labels * 100, 16).astype(numpy.uint8)
+        (folder / f"{part}-images-idx3-ubyte").write_bytes(numpy.array([2051, count, 4, 4], ">i4").tobytes() + images.tobytes())
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(numpy.array([2049, count], ">i4").tobytes() + labels.tobytes())
+    names = ["T-shirt/top", "Ankle boot", "a, b"]
+    (folder / "classes.txt").write_text("\n".join(names) + "\n")
+    refused(1, "classes.txt has 3 names, 3 of them different, for 10 classes", "--exchange", "local", "--data", "shirts", program=TRAIN)
+    trained("clothes", "--data", "shirts", "--classes", "3", "--model", "mlp:4")
+    found, _ = evaluated("clothes", "--data", "shirts")
+    check([row["label"] for row in found["classes"]] == names, f"clothes: {found['classes']}")
+    answers = predicted("clothes", "--data", "shirts")
+    check(list(answers)[2:] == ["probability_" + name for name in names] and set(answers["label"]) <= set(names), f"clothes: {list(answers)}")
+    check("3 classes: T-shirt/top, Ankle boot, a, b" in said("info", "clothes"), "clothes: info")
+    said("export", "clothes", "--to", "clothes.onnx")
+    check(json.dumps(names, separators=(",", ":")).encode() in pathlib.Path("clothes.onnx").read_bytes(), "clothes: ONNX")
+    (folder / "classes.txt").write_text("a\nb\nc\n")
+    refused(2, "its classes are a, b, c, those of the model of clothes/mean-model.safetensors are T-shirt/top", "evaluate", "clothes", "--data", "shirts")
+
+
 def test_images():
     """Folders of classes, and a folder of photos without any, of which one is damaged."""
     folder = pathlib.Path("images")
@@ -462,7 +486,7 @@ def test_mistakes():
 print("seed", SEED)
 with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)
-    for test in (test_table, test_numbers, test_scaled, test_class_weights, test_binary, test_messy_table, test_digits, test_images, test_mistakes):
+    for test in (test_table, test_numbers, test_scaled, test_class_weights, test_binary, test_messy_table, test_digits, test_named_images, test_images, test_mistakes):
         test()
     os.chdir("/")
 print(len(failures), "failures")

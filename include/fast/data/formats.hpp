@@ -26,6 +26,10 @@ namespace fast::data {
 Dataset read_idx(const std::filesystem::path& images, const std::filesystem::path& labels,
                  int classes = 10, std::size_t limit = 0);
 
+/// The names of classes in classes.txt beside such files, one a line. Empty if there is no such
+/// file. Throws Error(data) unless it has `classes` different names.
+std::vector<std::string> idx_class_names(const std::filesystem::path& directory, int classes);
+
 // Reader of the binary versions of CIFAR-10 and CIFAR-100
 // (https://www.cs.toronto.edu/~kriz/cifar.html).
 

@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -264,6 +265,20 @@ std::vector<std::string> names_in_pickle(const std::string& bytes, const std::st
 }
 
 }  // namespace
+
+std::vector<std::string> idx_class_names(const std::filesystem::path& directory, int classes) {
+  const std::filesystem::path file = directory / "classes.txt";
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return {};
+  std::vector<std::string> names = names_in_lines(read_text(file, "read_idx"));
+  const std::set<std::string_view> different(names.begin(), names.end());
+  require(std::cmp_equal(names.size(), classes) && different.size() == names.size(),
+          ErrorKind::data,
+          "read_idx: {} has {} names, {} of them different, for {} classes; write one name a line "
+          "in the order of the labels, or give their number (--classes N)",
+          file.string(), names.size(), different.size(), classes);
+  return names;
+}
 
 Dataset read_cifar_python(const std::vector<std::filesystem::path>& files, int classes,
                           std::size_t limit) {
