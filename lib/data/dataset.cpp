@@ -25,12 +25,15 @@ struct Dataset::Storage {
   struct Damage {
     std::mutex lock;
     std::string first;
+    std::size_t place = 0;  ///< of that sample
   };
   std::unique_ptr<Damage> damage = std::make_unique<Damage>();
 
-  void note(const char* what) const {
+  void note(const char* what, std::size_t place) const {
     const std::lock_guard guard(damage->lock);
-    if (damage->first.empty()) damage->first = what;
+    if (!damage->first.empty() && damage->place <= place) return;
+    damage->first = what;
+    damage->place = place;
   }
   bool is_bytes() const { return source ? source->is_bytes() : memory.values.index() == 0; }
   std::size_t value_bytes() const { return is_bytes() ? 1 : sizeof(float); }
@@ -53,7 +56,7 @@ struct Dataset::Storage {
     try {
       source->read(place(index), std::as_writable_bytes(std::span(room)));
     } catch (const Error& error) {
-      note(error.what());
+      note(error.what(), place(index));
       throw;
     }
     return room.data();

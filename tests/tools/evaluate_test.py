@@ -407,6 +407,12 @@ def test_digits():
     check(train["samples"] == 1437, "digits: the training part")
     answers = predicted("numerals", "--data", "digits")
     check(len(answers["label"]) == 360 and set(answers["label"]) <= set("0123456789"), "digits: answers")
+    for words in (("evaluate", "--json", "-"), ("predict", "--to", "-")):  # in passes of 256 samples
+        command = [MODEL, words[0], "numerals", "--data", "digits", "--part", "train", *words[1:]]
+        core = min(os.sched_getaffinity(0))
+        one, all_cores = (subprocess.run(command, check=True, capture_output=True, timeout=60, preexec_fn=prepare).stdout
+                          for prepare in (lambda: os.sched_setaffinity(0, {core}), None))
+        check(one == all_cores and len(one) > 1000, f"digits: {words[0]} says something else on one core")
 
 
 def test_named_images():

@@ -1,14 +1,20 @@
 #include "fast_model/applied_model.hpp"
 
 #include <fmt/ranges.h>
+#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/parallel_pipeline.h>
+#include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
 #include <fast/core/error.hpp>
 #include <filesystem>
+#include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/host.hpp"
 #include "core/message.hpp"
 #include "data/files/contents.hpp"
 #include "data/files/split.hpp"
@@ -102,30 +108,102 @@ class BatchOfWhole {
   data::Targets targets_;
 };
 
+/// A batch of whole samples and its outputs.
+struct Pass {
+  BatchOfWhole whole;
+  std::size_t damaged;
+  std::vector<float> outputs = {};
+};
+
+/// Computes passes over a data set. Several threads may, each with a network of its own.
+class Passes {
+ public:
+  Passes(const data::Dataset& samples, const data::Normalization& normalization)
+      : samples_(samples),
+        normalization_(normalization),
+        most_(std::clamp(batch_values / std::max<std::size_t>(samples.sample_size(), 1),
+                         fewest_samples, most_samples)) {}
+
+  std::size_t count() const { return (samples_.size() + most_ - 1) / most_; }
+
+  Pass compute(std::size_t number, nn::Network<float>& network) const {
+    const std::size_t first = number * most_, count = std::min(most_, samples_.size() - first);
+    data::Normalization normalization = normalization_;
+    if (nn::tokens_of(network.spec()) > 0)  // numbers of words stay as they are
+      normalization = normalization.of_tokens(samples_.is_bytes());
+    Pass pass{BatchOfWhole(samples_, normalization, first, count), 0};
+    const std::size_t whole = pass.whole.numbers().size();
+    pass.damaged = count - whole;
+    if (whole == 0) return pass;
+    const Batch batch = pass.whole.batch();
+    // Any labels do: outputs depend on the values alone.
+    const nn::Shape steps(network.output().begin(), network.output().end() - 1);
+    const std::size_t labels_each = steps.empty() ? 1 : static_cast<std::size_t>(steps.front());
+    const std::vector<std::int32_t> labels(whole * labels_each);
+    const auto found = network.forward({batch.inputs, labels, batch.sample_shape, {}, steps});
+    pass.outputs.assign(found.begin(), found.end());
+    data::to_units_of_data(normalization, pass.outputs);
+    return pass;
+  }
+
+ private:
+  const data::Dataset& samples_;
+  const data::Normalization& normalization_;
+  std::size_t most_;
+};
+
+/// With the parameters of the other one, which outlives it.
+nn::Network<float> copy_of(nn::Network<float>& network) {
+  nn::Network<float> copy(network.spec(), network.parameters().data());
+  std::ranges::copy(network.buffers(), copy.buffers().begin());
+  return copy;
+}
+
+/// How many passes may be computed at once, if one takes so much memory.
+std::size_t passes_at_once(std::size_t bytes) {
+  const auto cores = static_cast<std::size_t>(oneapi::tbb::info::default_concurrency());
+  return std::clamp<std::size_t>(available_memory_bytes() / 2 / std::max<std::size_t>(bytes, 1), 1,
+                                 cores);
+}
+
 }  // namespace
 
 void AppliedModel::apply(const data::Dataset& samples, const Take& take) {
-  data::Normalization normalization = note_.normalization;
-  if (nn::tokens_of(network_->spec()) > 0)  // numbers of words stay as they are
-    normalization = normalization.of_tokens(samples.is_bytes());
-  const std::size_t most = std::clamp(
-      batch_values / std::max<std::size_t>(samples.sample_size(), 1), fewest_samples, most_samples);
-  std::size_t damaged = 0;
-  for (std::size_t first = 0; first < samples.size(); first += most) {
-    const std::size_t count = std::min(most, samples.size() - first);
-    const BatchOfWhole whole(samples, normalization, first, count);
-    damaged += count - whole.numbers().size();
-    if (whole.numbers().empty()) continue;
-    const Batch batch = whole.batch();
-    // Any labels do: outputs depend on the values alone.
-    const nn::Shape steps(output().begin(), output().end() - 1);
-    const std::size_t labels_each = steps.empty() ? 1 : static_cast<std::size_t>(steps.front());
-    const std::vector<std::int32_t> labels(whole.numbers().size() * labels_each);
-    const auto found = network_->forward({batch.inputs, labels, batch.sample_shape, {}, steps});
-    std::vector<float> outputs(found.begin(), found.end());
-    data::to_units_of_data(normalization, outputs);
-    take(batch, whole.numbers(), outputs);
-  }
+  const Passes passes(samples, note_.normalization);
+  std::size_t damaged = 0, next = 0;
+  const auto take_one = [&](const Pass& pass) {
+    damaged += pass.damaged;
+    if (!pass.outputs.empty()) take(pass.whole.batch(), pass.whole.numbers(), pass.outputs);
+  };
+  const std::size_t before = resident_memory_bytes();
+  if (passes.count() > 0) take_one(passes.compute(next++, *network_));
+  const std::size_t after = resident_memory_bytes();
+  const std::size_t at_once = passes_at_once(after - std::min(before, after));
+  namespace tbb = oneapi::tbb;
+  std::vector<std::optional<nn::Network<float>>> copies(at_once);
+  const auto network_of_thread = [&]() -> nn::Network<float>& {
+    const auto place = static_cast<std::size_t>(tbb::this_task_arena::current_thread_index());
+    if (place == 0) return *network_;
+    if (!copies[place]) copies[place].emplace(copy_of(*network_));
+    return *copies[place];
+  };
+  const auto number = [&](tbb::flow_control& flow) {
+    if (next == passes.count()) flow.stop();
+    return next++;
+  };
+  using Shared = std::shared_ptr<Pass>;  // the pipeline copies what it hands on
+  const auto compute = [&](std::size_t each) {
+    return std::make_shared<Pass>(passes.compute(each, network_of_thread()));
+  };
+  tbb::task_arena threads(static_cast<int>(at_once));
+  threads.execute([&] {
+    tbb::parallel_pipeline(
+        2 * at_once,
+        tbb::make_filter<void, std::size_t>(tbb::filter_mode::serial_in_order, number) &
+            tbb::make_filter<std::size_t, Shared>(tbb::filter_mode::parallel, compute) &
+            tbb::make_filter<Shared, void>(tbb::filter_mode::serial_in_order,
+                                           [&](const Shared& pass) { take_one(*pass); }));
+  });
   if (damaged == 0) return;
   warn(LogLevel::warning, fmt::format("{} of {} samples are damaged and left out; the first: {}",
                                       damaged, samples.size(), samples.first_damage()));

@@ -119,7 +119,7 @@ class Dataset {
   /// How many of the samples each shard has; one shard in memory.
   std::vector<std::size_t> shards() const;
   /// What a streamed data set could not read so far, in this process: the message of the first
-  /// sample; empty: nothing.
+  /// such sample by its place; empty: nothing.
   std::string first_damage() const;
   /// Null in memory.
   const SampleSource* source() const;
