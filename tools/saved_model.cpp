@@ -40,9 +40,21 @@ std::string source_in(const std::string& path) {
   const std::filesystem::path model = std::filesystem::path(path) / train::mean_model_name;
   const std::filesystem::path checkpoints = std::filesystem::path(path) / "checkpoints";
   std::error_code ignored;
+  require(std::filesystem::status(path, ignored).type() != std::filesystem::file_type::not_found,
+          ErrorKind::data,
+          "{}: there is no such file or directory; give the directory of a run, a safetensors file "
+          "or a checkpoint",
+          printable(path));
   if (!is_folder(path)) return path;
   if (std::filesystem::exists(model, ignored)) return model.string();
   return is_folder(checkpoints) ? checkpoints.string() : path;
+}
+
+train::Manifest manifest_in(const std::string& path) try {
+  return train::find_checkpoint(source_in(path));
+} catch (const Error& error) {
+  fail(error.kind(), "{} ({} has no {} either)", error.what(), printable(path),
+       train::mean_model_name);
 }
 
 Note note_of(const Weights& weights) { return train::model_note(weights.metadata, weights.source); }
@@ -56,7 +68,7 @@ Weights read_weights(const std::string& path, const LogSink& log) {
     weights.metadata = weights.file->metadata();
     return weights;
   }
-  const train::Manifest manifest = train::find_checkpoint(weights.source);
+  const train::Manifest manifest = manifest_in(path);
   std::vector<int> workers;
   for (int worker = 0; worker < manifest.workers; ++worker) workers.push_back(worker);
   weights.mean = train::average_shards(manifest, workers, train::model_prefix, log);

@@ -21,7 +21,11 @@ using Note = std::optional<train::ModelMetadata>;
 train::Metadata metadata_of(const train::Manifest& manifest);
 
 /// A run's directory stands for its mean model or, without one, for its newest checkpoint.
+/// Throws Error(data) if nothing has this path.
 std::string source_in(const std::string& path);
+
+/// The checkpoint that `path` is or has. Throws Error(data) if there is none that is whole.
+train::Manifest manifest_in(const std::string& path);
 
 /// Of a file, or the mean of a checkpoint's workers.
 struct Weights {

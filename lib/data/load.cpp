@@ -15,6 +15,7 @@
 #include "core/registry.hpp"
 #include "core/text.hpp"
 #include "data/files/contents.hpp"
+#include "data/files/image.hpp"
 #include "data/files/split.hpp"
 #include "data/target_scale.hpp"
 
@@ -485,9 +486,16 @@ Splits load_file(const std::string& path, const LoadOptions& options) {
                   path);
   if (ending == ".npz") return read_npz(path, options);
   if (ending == ".npy") return read_npy(path, options);
+  require(!has_image_ending(path) || !is_there(path), ErrorKind::argument,
+          "data: \"{}\" is one image; give the folder that it is in", printable(path));
   require(!is_compressed(ending), ErrorKind::argument,
           "data: \"{}\" is compressed; unpack it, and give the file that it holds",
           printable(path));
+  std::error_code error;
+  require(!fs::is_regular_file(path, error), ErrorKind::argument,
+          "data: \"{}\": files with the ending \"{}\" are not read; save it as .csv, .tsv, .npz or "
+          ".npy",
+          printable(path), printable(ending));
   fail(ErrorKind::argument,
        "data: \"{}\" is neither a data set nor a directory ({}); known are {}, a file .csv, .tsv, "
        ".npz or .npy, shards (\"train-*.tar\"), or the path of a directory with four IDX files, "

@@ -106,6 +106,15 @@ TEST_CASE("compressed files are named as such") {
     CHECK_THROWS_WITH(data::load(name), ContainsSubstring("is compressed; unpack it"));
 }
 
+TEST_CASE("a file of another form says what is read in its place") {
+  const TemporaryDirectory directory;
+  for (const char* name : {"table.xlsx", "photo.JPG"}) std::ofstream(directory / name) << "1";
+  CHECK_THROWS_WITH(data::load((directory / "table.xlsx").string()),
+                    ContainsSubstring("files with the ending \".xlsx\" are not read; save it as"));
+  CHECK_THROWS_WITH(data::load((directory / "photo.JPG").string()),
+                    ContainsSubstring("photo.JPG\" is one image; give the folder"));
+}
+
 TEST_CASE("an unknown name lists the choices") {
   CHECK_THROWS_WITH(data::load("imagenet"),
                     ContainsSubstring("\"imagenet\"") && ContainsSubstring("fashion-mnist"));

@@ -471,7 +471,11 @@ def test_images():
 
 
 def test_mistakes():
-    refused(1, "there is no such file", "evaluate", "nowhere", "--data", "digits")
+    refused(1, "nowhere: there is no such file or directory; give the directory of a run", "evaluate", "nowhere", "--data", "digits")
+    refused(1, "no checkpoint in small: it has no round-.../manifest.json (small has no mean-model.safetensors either)", "evaluate", "small", "--data", "digits")
+    refused(2, "the rows of a table are vectors, the model of numerals/mean-model.safetensors takes samples of 1x8x8", "predict", "numerals", "--data", "new.csv")
+    refused(2, '"small/cat.png" is one image; give the folder', "predict", "pets", "--data", "small/cat.png")
+    refused(2, "in one piece", "evaluate", "kinds", "--data", "train.csv", "--part", "train")
     refused(2, "--data", "evaluate", "kinds")
     refused(2, "neither a data set nor a directory", "evaluate", "kinds", "--data", "nowhere.dat")
     refused(2, "its samples are 1x8x8, the model of kinds/mean-model.safetensors takes 2 (length, weight)", "predict", "kinds", "--data", "digits")

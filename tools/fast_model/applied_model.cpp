@@ -270,6 +270,9 @@ void complete(data::LoadOptions& reading, const AppliedModel& model, const std::
   data::resolve_size(reading, size);
   reading.means = note.normalization.mean;
   if (!data::is_table(from)) return;
+  require(note.input.size() == 1, ErrorKind::argument,
+          "--data {}: the rows of a table are vectors, the model of {} takes samples of {}",
+          printable(from), printable(model.source()), train::shape_text(note.input));
   if (reading.target.empty()) reading.target = note.target;
   if (reading.features.empty()) reading.features = note.features;
   if (purpose == data::Purpose::prediction && !reading.features.empty()) reading.target.clear();
@@ -291,16 +294,15 @@ data::Dataset samples_for(const AppliedModel& model, const DataChoice& choice,
   const bool is_whole = data.train.size() == 0;
   check_shape(model, data.test, choice.data);
   if (evaluates) check_classes(model, data, choice.data);
+  require(!is_whole || choice.part != "train", ErrorKind::argument,
+          "--part train: --data {} is in one piece; leave the option out, or add --test-share, "
+          "which divides it",
+          printable(choice.data));
   if (evaluates && is_whole && is_same_data(choice.data, model.note().data))
     warn(LogLevel::warning,
          "the model was trained on these data; --test-share (0.2, if the run had none) takes the "
          "part that it was tested on");
-  if (choice.part != "train") return data.test;
-  require(!is_whole, ErrorKind::argument,
-          "--part train: --data {} is in one piece; leave the option out, or add --test-share, "
-          "which divides it",
-          printable(choice.data));
-  return data.train;
+  return choice.part == "train" ? data.train : data.test;
 }
 
 }  // namespace fast_model

@@ -66,7 +66,7 @@ void show_checkpoint(const train::Manifest& manifest) {
 void show(const std::string& given) {
   const std::string path = serve::source_in(given);
   if (is_directory(path)) {
-    show_checkpoint(train::find_checkpoint(path));
+    show_checkpoint(serve::manifest_in(given));
     return;
   }
   if (path != given) fmt::print("{}\n", printable(path));
