@@ -174,6 +174,8 @@ TEST_CASE("a damaged image or one of another size names its file and member") {
                     ContainsSubstring("a.tar: w.png: its shape is 3x1x2, that of the first"));
   std::vector<float> out(36);
   std::vector<std::uint8_t> damaged(3);
+  samples.gather(std::vector<std::size_t>{2}, {}, std::span(out).first(12), damaged);
+  CHECK_THAT(samples.first_damage(), ContainsSubstring("w.png"));
   samples.gather(std::vector<std::size_t>{0, 1, 2}, {}, out, damaged);
   CHECK(damaged == std::vector<std::uint8_t>{1, 0, 1});
   CHECK_THAT(samples.first_damage(), ContainsSubstring("9.png"));
