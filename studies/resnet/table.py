@@ -72,6 +72,7 @@ def draw_accuracies(accuracies, path):
     for (name, nodes), run in accuracies.items():
         axes.plot(list(run["epochs"]), [100 * right for right in run["epochs"].values()], linewidth=1, label=f"{nodes}: {TITLES[name]}")
     axes.set(xlabel="epochs", ylabel="test accuracy, %")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=8)
     save(figure, path)
