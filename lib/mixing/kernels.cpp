@@ -146,16 +146,12 @@ HWY_INLINE std::size_t stream_next(BFloat16* to, std::size_t e, const Make& make
 }
 
 /// Many streams at once are more than the processor foresees by itself. Slots lie alike in their
-/// pages: the lines of many at once displace each other in the first cache before they are used, so
-/// they go to the second one.
+/// pages: the lines of ten streams that are further ahead displace each other in the first cache
+/// before they are used.
 template <class T>
-HWY_INLINE void prefetch(const T* from, bool many) {
-  constexpr std::size_t ahead_bytes = 512;
-  const char* ahead = reinterpret_cast<const char*>(from) + ahead_bytes;
-  if (many)
-    __builtin_prefetch(ahead, 0, 2);
-  else
-    __builtin_prefetch(ahead, 0, 3);
+HWY_INLINE void prefetch(const T* from) {
+  constexpr std::size_t ahead_bytes = 384;
+  __builtin_prefetch(reinterpret_cast<const char*>(from) + ahead_bytes);
 }
 
 /// The averages from `from` on, to `to` in plain stores and to `next` in streaming stores: either
@@ -192,10 +188,9 @@ HWY_INLINE bool average_of(T* to, const T* from, Stored* HWY_RESTRICT next,
   while (e + at_once <= count) {
     if ((e - head) % (cache_line_bytes / sizeof(Stored)) == 0) {
       const std::size_t end = Degree > 0 ? Degree : degree;
-      const bool many = end > 4;
-      prefetch(own + e, many);
-      if (from != nullptr) prefetch(from + e, many);
-      for (std::size_t j = 0; j < end; ++j) prefetch(values[j] + e, many);
+      prefetch(own + e);
+      if (from != nullptr) prefetch(from + e);
+      for (std::size_t j = 0; j < end; ++j) prefetch(values[j] + e);
     }
     if (next != nullptr) {
       e += stream_next(next, e, combine, bad);
