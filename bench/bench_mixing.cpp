@@ -1,11 +1,12 @@
-// The averaging kernels on one thread against STREAM's triad of the same run: bytes that truly move
-// (each kernel states its streams) over time.
+// The averaging kernels against STREAM's triad of the same run, on as many threads: bytes that
+// truly move (each kernel states its streams) over time.
 #include <fast/core/memory.hpp>
 #include <fast/mixing/kernels.hpp>
 
 #include <cstdio>
 #include <stdexcept>
 
+#include "core/thread_crew.hpp"
 #include "report.hpp"
 
 using namespace fast;
@@ -21,7 +22,7 @@ void triad(float* __restrict a, const float* __restrict b, const float* __restri
 
 class Bench {
  public:
-  explicit Bench(std::size_t count) : count_(count) {
+  Bench(std::size_t count, int threads) : count_(count), crew_(threads) {
     for (int v = 0; v < 12; ++v) {
       vectors_.emplace_back(count * sizeof(float));
       for (std::size_t e = 0; e < count; ++e) at(v)[e] = static_cast<float>(v + 1);
@@ -29,9 +30,14 @@ class Bench {
   }
 
   void run(bench::Report& report) {
-    std::vector<bench::Method> methods{
-        {"triad, plain stores", [this] { triad(at(0), at(1), at(2), count_); }},
-        {"triad, streaming stores", [this] { streaming_triad(); }}};
+    std::vector<bench::Method> methods{{"triad, plain stores",
+                                        [this] {
+                                          each_part([this](std::size_t first, std::size_t count) {
+                                            triad(at(0) + first, at(1) + first, at(2) + first,
+                                                  count);
+                                          });
+                                        }},
+                                       {"triad, streaming stores", [this] { streaming_triad(); }}};
     std::vector<int> streams{4, 3};
     for (const int degree : {1, 2, 4, 8}) {
       verify(degree);
@@ -64,10 +70,19 @@ class Bench {
  private:
   float* at(int v) { return vectors_[static_cast<std::size_t>(v)].as<float>().data(); }
 
-  std::vector<const float*> neighbors(int degree) {
+  std::vector<const float*> neighbors(int degree, std::size_t first) {
     std::vector<const float*> values;
-    for (int j = 0; j < degree; ++j) values.push_back(at(3 + j));
+    for (int j = 0; j < degree; ++j) values.push_back(at(3 + j) + first);
     return values;
+  }
+  /// Calls part(first, count) for parts of the vectors, on all threads.
+  template <class F>
+  void each_part(const F& part) {
+    constexpr std::size_t most = std::size_t{1} << 16;
+    crew_.each((count_ + most - 1) / most, [&](std::size_t p) {
+      part(p * most, std::min(most, count_ - p * most));
+      mixing::stream_fence();
+    });
   }
   static std::vector<float> weights(int degree) {
     return std::vector<float>(static_cast<std::size_t>(degree),
@@ -75,28 +90,33 @@ class Bench {
   }
 
   void average(int degree) {
-    mixing::average(at(0), at(1), at(2), neighbors(degree), weights(degree), count_);
-    mixing::stream_fence();
+    each_part([this, degree](std::size_t first, std::size_t count) {
+      mixing::average(at(0) + first, at(1) + first, at(2) + first, neighbors(degree, first),
+                      weights(degree), count);
+    });
   }
 
   void rotate(int degree) {
-    float* const none = nullptr;
-    mixing::average(none, at(1), at(2), neighbors(degree), weights(degree), count_);
-    mixing::stream_fence();
+    each_part([this, degree](std::size_t first, std::size_t count) {
+      float* const none = nullptr;
+      mixing::average(none, at(1) + first, at(2) + first, neighbors(degree, first), weights(degree),
+                      count);
+    });
   }
 
   void streaming_triad() {
     const float* values[] = {at(1), at(2)};
     static constexpr float w[] = {1.0F, 3.0F};
     constexpr std::size_t block = 2048;
-    alignas(64) float scratch[block];
-    for (std::size_t first = 0; first < count_; first += block) {
-      const std::size_t size = std::min(block, count_ - first);
-      const float* parts[] = {values[0] + first, values[1] + first};
-      mixing::weighted_sum(scratch, parts, w, size);
-      mixing::stream_copy(at(0) + first, scratch, size * sizeof(float));
-    }
-    mixing::stream_fence();
+    each_part([&](std::size_t begin, std::size_t count) {
+      alignas(64) float scratch[block];
+      for (std::size_t first = begin; first < begin + count; first += block) {
+        const std::size_t size = std::min(block, begin + count - first);
+        const float* parts[] = {values[0] + first, values[1] + first};
+        mixing::weighted_sum(scratch, parts, w, size);
+        mixing::stream_copy(at(0) + first, scratch, size * sizeof(float));
+      }
+    });
   }
 
   void verify(int degree) {
@@ -119,6 +139,7 @@ class Bench {
   }
 
   std::size_t count_;
+  ThreadCrew crew_;
   std::vector<AlignedBuffer> vectors_;
 };
 
@@ -126,16 +147,20 @@ class Bench {
 
 int main(int argc, char** argv) {
   bench::Report report("bench_mixing");
-  CLI::App app{"Bandwidth of the averaging kernels on one thread, against STREAM's triad"};
+  CLI::App app{"Bandwidth of the averaging kernels against STREAM's triad"};
   std::vector<double> megabytes{10, 40};
   app.add_option("--mb", megabytes, "sizes of a vector, in 10^6 bytes")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  int threads = 1;
+  app.add_option("--threads", threads, "which share a vector")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   report.add_options(app);
   CLI11_PARSE(app, argc, argv);
   try {
     for (const double size : megabytes) {
-      Bench(static_cast<std::size_t>(size * 1e6 / sizeof(float))).run(report);
+      Bench(static_cast<std::size_t>(size * 1e6 / sizeof(float)), threads).run(report);
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -21,7 +21,7 @@ namespace {
 struct Options {
   std::string model = "lenet5", compute = "train", slow;
   std::size_t batch = 64;
-  int steps = 20;
+  int steps = 20, threads = 1;
   std::vector<std::string> rules{"awc"}, topologies{"ring"}, stalenesses{"0", "inf"},
       codecs{"identity"}, arenas{"fixed", "rotating"};
 };
@@ -35,6 +35,9 @@ void describe(CLI::App& app, Options& o) {
          "train: forward, backward and SGD; sleep:MS: as many parameters, but sleep so long")
       ->capture_default_str();
   bench::add_block(app, o.batch, o.steps);
+  app.add_option("--threads", o.threads, "that average a worker's weights")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--rule", o.rules, "how neighbors average, each a method")->capture_default_str();
   app.add_option("--topology", o.topologies, "names or files, each a method")
       ->capture_default_str();
@@ -177,6 +180,7 @@ class Method {
     options.algorithm = algorithm::by_name(name_);
     options.staleness = bench::staleness_of(staleness);
     options.codec = codec::by_name(codec);
+    options.mixing_threads = o.threads;
     const bool gossips = name_ != "none" && name_ != "allreduce";
     in_step_ = name_ == "allreduce" || (gossips && options.staleness != unbounded_staleness);
     row_ = {{"topology", gossips ? topology : "-"},

@@ -103,8 +103,9 @@ fast_status fast_group_give_up(const fast_group* group);
  * or value that is not known is refused when the options are used; the error lists the names. A
  * worker takes the settings of the rule, the messages, the mixing weights, failures and sites. Here
  * alone: algorithm.KEY and site_algorithm.KEY (options of the rules), initial (broadcast or as_is),
- * must_agree (text that is equal on all workers), log (1: to standard error). fast_train takes
- * data, learning rate (0.05), progress (0), output and checkpoints besides. */
+ * must_agree (text that is equal on all workers), mixing_threads (1 to 256), log (1: to standard
+ * error). fast_train takes data, learning rate (0.05), progress (0), output and checkpoints
+ * besides. */
 fast_status fast_options_create(fast_options** options);
 fast_status fast_options_set(fast_options* options, const char* name, const char* value);
 void fast_options_free(fast_options* options);

@@ -108,7 +108,7 @@ bool BlockSources::any_torn() const {
 /// True if the latest read of a block counts.
 bool BlockSources::counts() {
   if (any_torn()) {
-    renew();
+    renew(false);
     return false;
   }
   begun_ = true;
@@ -116,9 +116,9 @@ bool BlockSources::counts() {
   return true;
 }
 
-/// Fetches the payloads that have changed, or leaves these neighbors out. It does not throw, as
-/// blocks may be combined.
-void BlockSources::renew() {
+void BlockSources::renew(bool counts) {
+  begun_ = begun_ || counts;
+  if (counts) reads_ = 1;
   const Stopwatch watch(waited_s_);
   ++rejected_;
   std::vector<Arrival> newer;

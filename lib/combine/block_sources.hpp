@@ -94,6 +94,18 @@ class BlockSources {
       compute();
     } while (!counts());
   }
+  /// For several threads at once, of payloads that are there: calls `compute` once. False if a
+  /// payload changed meanwhile (above staleness 0): then, when no thread reads any more, renew().
+  template <class Compute>
+  bool read_once(const Compute& compute) const {
+    compute();
+    return exact_ || !any_torn();
+  }
+  /// A payload has changed.
+  bool any_torn() const;
+  /// Fetches the payloads that have changed, or leaves these neighbors out. It does not throw, as
+  /// blocks may be combined. `counts`: a block was read whole since the last call.
+  void renew(bool counts);
   /// After all blocks: blocks until all payloads are there. False if one does not come, or if what
   /// was read of one was not whole: its writer has gone on without this worker.
   bool are_whole() { return !exact_ || (await(whole_payload) && !any_torn()); }
@@ -113,8 +125,6 @@ class BlockSources {
   bool await(std::size_t bytes);
   bool counts();
   bool is_torn(const Arrival& arrival) const;
-  bool any_torn() const;
-  void renew();
   void list();
 
   Exchange& exchange_;

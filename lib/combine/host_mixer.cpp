@@ -10,8 +10,13 @@
 #include "core/floating.hpp"
 
 namespace fast::combine {
+namespace {
+/// Of a part of a model that one thread sweeps at once. A multiple of all blocks.
+constexpr std::size_t part_elements = std::size_t{1} << 16;
+}  // namespace
+
 HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
-                     const codec::Options& codec, bool sums)
+                     const codec::Options& codec, bool sums, int threads)
     : Mixer(std::make_unique<HostMemory>(std::move(layout)), std::move(algorithm), codec, sums),
       widening_(has_halves() ? 2 : 1),
       coder_(make_coder()) {
@@ -21,6 +26,11 @@ HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorith
   if (has_halves()) remainder_ = AlignedBuffer(this->layout().size_bytes());
   for (int s = 0; s < traits().memory.vectors; ++s) state_.push_back(kept());
   for (int k = 0; keeps_own_ && k < traits().messages.vectors; ++k) sent_.push_back(kept());
+  // What a device can do, threads can. Sums, and entries that are chosen, have an order.
+  const codec::Kind kind = coded_.kind();
+  if (threads > 1 && !sums_ && algorithm_->arithmetic().has_value() && !traits().messages.surveys &&
+      kind != codec::Kind::sparse && kind != codec::Kind::selected)
+    crew_ = std::make_unique<ThreadCrew>(threads);
 }
 
 AlignedBuffer HostMixer::kept() const { return AlignedBuffer(widening_ * layout().size_bytes()); }
@@ -43,6 +53,7 @@ std::vector<TensorView> HostMixer::state() {
 
 void HostMixer::begin_message(const Pass& pass) {
   coder_.begin_message();
+  if (crew_) coder_.errors();  // made before threads need it
   writers_.clear();
   const codec::CodedLayout& message = coded_;
   for (int k = 0; k < traits().messages.vectors; ++k) {
@@ -61,12 +72,49 @@ std::int64_t HostMixer::selected_by(std::int64_t round) const {
 }
 
 void HostMixer::sweep(const Pass& pass, const PayloadPart& part) {
+  const bool shared = may_share(pass);
+  std::vector<Part> parts;
   for (const codec::Piece& whole : coded_.pieces()) {
     const auto piece = part == PayloadPart() ? whole : piece_within(whole, part);
     if (!piece) continue;
-    with_floating(piece->segment.dtype,
-                  [&]<class Stored>(Stored) { SegmentSweep<Stored>(*this, pass, *piece).run(); });
+    const std::size_t count = piece->segment.element_count;
+    const std::size_t at_once = shared ? part_elements : count;
+    for (std::size_t first = 0; first < count; first += at_once)
+      parts.push_back({*piece, first, std::min(count, first + at_once)});
   }
+  if (shared && parts.size() > 1) return share(pass, parts);
+  for (Part& each : parts) sweep(pass, each, false);
+}
+
+void HostMixer::sweep(const Pass& pass, Part& part, bool shared) {
+  with_floating(part.piece.segment.dtype, [&]<class Stored>(Stored) {
+    SegmentSweep<Stored>(*this, pass, part, shared).run();
+  });
+  if (!shared) finite_ = finite_ && part.finite;
+}
+
+/// Where a part stops, the sources are fetched anew, and the threads go on.
+void HostMixer::share(const Pass& pass, std::vector<Part>& parts) {
+  const auto left = [&] {
+    std::size_t count = 0;
+    for (const Part& part : parts) count += part.end - part.next;
+    return count;
+  };
+  for (std::size_t before = left(); before > 0;) {
+    crew_->each(parts.size(), [&](std::size_t p) { sweep(pass, parts[p], true); });
+    const std::size_t after = left();
+    if (after > 0) pass.sources->renew(after < before);
+    before = after;
+  }
+  for (const Part& part : parts) finite_ = finite_ && part.finite;
+}
+
+bool HostMixer::may_share(const Pass& pass) const {
+  using enum Pass::Kind;
+  const bool is_elementwise = pass.kind == publish || pass.kind == combine || pass.kind == gather;
+  const bool trims = pass.neighborhood != nullptr && pass.neighborhood->trim != nullptr;
+  const bool in_order = pass.sources != nullptr && pass.sources->are_arriving();
+  return crew_ && is_elementwise && !trims && !in_order;
 }
 
 void HostMixer::run(const Pass& pass) {

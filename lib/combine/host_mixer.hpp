@@ -5,23 +5,30 @@
 #include <fast/core/memory.hpp>
 
 #include "combine/mixer.hpp"
+#include "core/thread_crew.hpp"
 
 namespace fast::combine {
 
 class HostMixer final : public Mixer {
  public:
-  /// As Mixer.
+  /// As Mixer. Sweeps use so many threads, the caller's among them, if the arithmetic of the rule
+  /// treats each element by itself. The bits are the same with any number.
   HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
-            const codec::Options& codec, bool sums = false);
+            const codec::Options& codec, bool sums = false, int threads = 1);
 
   std::vector<TensorView> state() override;
 
  private:
+  struct Part;
   template <class Stored>
   struct SegmentSweep;
   void run(const Pass& pass) override;
   /// Of that part of the vector; the default: of all.
   void sweep(const Pass& pass, const PayloadPart& part);
+  /// Whether threads may share the blocks of that pass.
+  bool may_share(const Pass& pass) const;
+  void sweep(const Pass& pass, Part& part, bool shared);
+  void share(const Pass& pass, std::vector<Part>& parts);
   void begin_message(const Pass& pass);
   /// The number by which a message of that combination says which entries travel.
   std::int64_t selected_by(std::int64_t round) const;
@@ -40,7 +47,8 @@ class HostMixer final : public Mixer {
   std::vector<AlignedBuffer> sent_;      ///< payloads, where kept
   codec::Coder coder_;
   std::vector<codec::SparseWriter> writers_;
-  AlignedBuffer remainder_;  ///< of 16-bit weights: bf16, laid out as the model
+  AlignedBuffer remainder_;           ///< of 16-bit weights: bf16, laid out as the model
+  std::unique_ptr<ThreadCrew> crew_;  ///< null: one thread sweeps
 };
 
 }  // namespace fast::combine

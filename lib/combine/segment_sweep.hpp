@@ -75,14 +75,24 @@ const T* at(const Payload& payload, int vector, std::size_t offset_bytes) {
   return reinterpret_cast<const T*>(payload.vector(vector) + offset_bytes);
 }
 
-/// A sweep over one piece, block by block.
+/// Elements of a piece that a thread sweeps: whole blocks.
+struct HostMixer::Part {
+  codec::Piece piece;
+  std::size_t next, end;  ///< those that are left
+  bool finite = true;
+  std::vector<std::byte> updated{};  ///< of the block at `next`, if an optimizer has changed it
+};
+
+/// A sweep over one piece, or a part of it, block by block.
 template <class Stored>
 struct HostMixer::SegmentSweep {
   using T = Compute<Stored>;
 
   HostMixer& mixer;
   const Pass& pass;
-  const codec::Piece& piece;
+  Part& part;
+  const bool shared;  ///< with other threads, which sweep other parts
+  const codec::Piece& piece = part.piece;
   const codec::CodedLayout& coded = mixer.coded();
   const Segment& segment = piece.segment;
   const algorithm::RuleTraits& traits = mixer.algorithm_->traits();
@@ -110,39 +120,50 @@ struct HostMixer::SegmentSweep {
   alignas(cache_line_bytes) T payload_scratch[algorithm::max_payload_vectors][block_elements];
   alignas(cache_line_bytes) std::byte code_scratch[block_bytes];
 
-  SegmentSweep(HostMixer& owner, const Pass& of_pass, const codec::Piece& over)
-      : mixer(owner), pass(of_pass), piece(over) {}
+  SegmentSweep(HostMixer& owner, const Pass& of_pass, Part& of_piece, bool with_others)
+      : mixer(owner), pass(of_pass), part(of_piece), shared(with_others) {}
 
+  /// Stops before a block whose sources have changed, if other threads sweep, too.
   void run() {
-    for (std::size_t first = 0; first < segment.element_count; first += at_once) {
-      const std::size_t count = std::min(at_once, segment.element_count - first);
-      algorithm::Block<T> block = begin(first, count);
-      if (fused) {
-        average(block, first);
-        continue;
-      }
-      if (pass.kind == Pass::Kind::measure) {
-        measure(block, first);
-        continue;
-      }
-      read(first + count, [&] { prepare(block, first); });
-      if (may_change) block.info.neighbor_weight = neighbor_weight(traits, *pass.neighborhood);
-      apply(block, first);
-      if (pass.next != nullptr) emit(block, first);
+    if (shared && may_change && pass.sources->any_torn()) return;
+    while (part.next < part.end) {
+      const std::size_t count = std::min(at_once, part.end - part.next);
+      if (!sweep_block(part.next, count)) break;
+      part.next += count;
     }
+    if (shared) mixing::stream_fence();  // of this thread's stores
+  }
+
+  bool sweep_block(std::size_t first, std::size_t count) {
+    algorithm::Block<T> block = begin(first, count);
+    if (fused) return average(block, first);
+    if (pass.kind == Pass::Kind::measure) {
+      measure(block, first);
+      return true;
+    }
+    if (!read(first + count, [&] { prepare(block, first); })) return keep_update(block);
+    if (may_change) block.info.neighbor_weight = neighbor_weight(traits, *pass.neighborhood);
+    apply(block, first);
+    if (pass.next != nullptr) emit(block, first);
+    return true;
   }
 
   /// Calls `compute`, which reads the neighbors' payloads as far as `end`, until it has read them
-  /// whole.
+  /// whole. If other threads sweep, calls it once: true if it has.
   template <class ComputeBlock>
-  void read(std::size_t end, const ComputeBlock& compute) {
-    if (pass.sources == nullptr) return compute();
-    const bool in_order = !sparse && !selected && vectors == 1;
-    pass.sources->read(in_order ? piece.offset_bytes + piece.code_bytes(end) : whole_payload,
-                       compute);
+  bool read(std::size_t end, const ComputeBlock& compute) {
+    if (pass.sources != nullptr && shared) return pass.sources->read_once(compute);
+    if (pass.sources == nullptr) {
+      compute();
+    } else {
+      const bool in_order = !sparse && !selected && vectors == 1;
+      pass.sources->read(in_order ? piece.offset_bytes + piece.code_bytes(end) : whole_payload,
+                         compute);
+    }
+    return true;
   }
 
-  void note(bool finite) { mixer.finite_ = mixer.finite_ && finite; }
+  void note(bool finite) { part.finite = part.finite && finite; }
 
   Stored* model(std::size_t first) const { return static_cast<Stored*>(segment.data) + first; }
   BFloat16* remainder(std::size_t first) const {
@@ -152,41 +173,51 @@ struct HostMixer::SegmentSweep {
     return reinterpret_cast<T*>(buffer.data() + mixer.widening_ * segment.offset_bytes) + first;
   }
 
-  void average(const algorithm::Block<T>& block, std::size_t first) {
+  bool average(const algorithm::Block<T>& block, std::size_t first) {
     if constexpr (std::is_same_v<Stored, float>) {
       if (!plain) return average_slots<BFloat16>(block, first);
     }
-    if constexpr (std::is_same_v<Stored, T>) average_slots<T>(block, first);
+    if constexpr (std::is_same_v<Stored, T>) return average_slots<T>(block, first);
+    return true;
   }
 
   /// Slots that may change are averaged into scratch, which counts if they have not. While payloads
   /// arrive, the weights stay as they are, and the next slot alone is written.
   template <class InSlot>
-  void average_slots(const algorithm::Block<T>& block, std::size_t first) {
+  bool average_slots(const algorithm::Block<T>& block, std::size_t first) {
     const InSlot* own = at<InSlot>(pass.own, 0, piece.offset_bytes) + first;
     InSlot* next = reinterpret_cast<InSlot*>(pass.next->vector(0) + piece.offset_bytes) + first;
     T* current = block.current;
     if (may_change) return average_checked(block, first, own, next);
     if (pass.sources != nullptr && pass.sources->are_arriving())
       current = std::copy_n(block.current, block.count, current_scratch) - block.count;
-    read(first + block.count, [&] {
+    return read(first + block.count, [&] {
       const auto& [values, weights] = list_slots<InSlot>(first);
       note(mixing::average(current, next, own, values, weights, block.count));
     });
   }
 
   template <class InSlot>
-  void average_checked(const algorithm::Block<T>& block, std::size_t first, const InSlot* own,
+  bool average_checked(const algorithm::Block<T>& block, std::size_t first, const InSlot* own,
                        InSlot* next) {
     T* const averaged = pull_scratch[0];
     bool finite = true;
-    read(first + block.count, [&] {
+    const bool whole = read(first + block.count, [&] {
       const auto& [values, weights] = list_slots<InSlot>(first);
       finite = mixing::average_apart(averaged, block.current, own, values, weights, block.count);
     });
+    if (!whole) return keep_update(block);
     note(finite);
     if (update == nullptr) std::copy_n(averaged, block.count, block.current);
     stream(next, averaged, block.count);
+    return true;
+  }
+
+  /// An optimizer steps once, however often a block is read.
+  bool keep_update(const algorithm::Block<T>& block) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(block.current);
+    if (update != nullptr && *update) part.updated.assign(bytes, bytes + block.count * sizeof(T));
+    return false;
   }
 
   /// The neighbors' slots from an element on, and their weights.
@@ -204,6 +235,11 @@ struct HostMixer::SegmentSweep {
   /// them as they are.
   T* updated(std::size_t first, std::size_t count) {
     if (fused && !*update) return nullptr;
+    if (!part.updated.empty()) {
+      std::memcpy(current_scratch, part.updated.data(), part.updated.size());
+      part.updated.clear();
+      return current_scratch;
+    }
     std::copy_n(at<T>(pass.own, 0, piece.offset_bytes) + first, count, current_scratch);
     if (*update) (*update)(piece.first + first, {current_scratch, count});
     return current_scratch;

@@ -7,6 +7,7 @@ using namespace options;
 
 constexpr double bytes_of_megabit = 1e6 / 8;
 constexpr Range one_to_a_thousand{.low = 1, .high = 1001, .text = "a {} from 1 to 1000,"};
+constexpr Range few_threads{.low = 1, .high = 257, .text = "a {} from 1 to 256,"};
 
 Value<WeightRule> weight_rules() {
   std::vector<std::pair<std::string, WeightRule>> rules;
@@ -117,6 +118,10 @@ void add_fault_rows(OptionTable& table, WorkerOptions& worker) {
 
 /// For programs that call the library: training programs set them by themselves.
 void add_internal_rows(OptionTable& table, WorkerOptions& worker) {
+  table
+      .add("mixing_threads", worker.mixing_threads, number<int>(few_threads),
+           "threads that average weights in host memory, the calling one among them")
+      .internal();
   table
       .add("initial", worker.initial,
            choice<Initial>({{"broadcast", Initial::broadcast}, {"as_is", Initial::as_is}}),

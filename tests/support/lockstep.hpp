@@ -39,7 +39,7 @@ class Lockstep {
     for (int i = 0; i < count; ++i) {
       codec::Options codec = options.codec;
       codec.seed = mix_seed(codec.seed, static_cast<std::uint64_t>(i));
-      workers_.push_back(std::make_unique<Member>(options.algorithm, codec, start));
+      workers_.push_back(std::make_unique<Member>(options, codec, start));
       workers_.back()->plan = std::make_unique<worker::RoundPlan>(
           schedule, i, weights.rule, weights.lazy, traits_.topology.divides(), 0,
           traits_.messages.by_edge ? traits_.messages.vectors : 0);
@@ -83,9 +83,11 @@ class Lockstep {
     std::array<double, algorithm::max_payload_scalars + 1> scalars{};
   };
   struct Member {
-    Member(const algorithm::Rule& rule, const codec::Options& codec, const std::vector<T>& start)
-        : x(start), mixer(ParameterLayout({view_of("x", std::span(x))}), rule.make(), codec) {
-      vectors = rule.traits().messages.vectors;
+    Member(const WorkerOptions& options, const codec::Options& codec, const std::vector<T>& start)
+        : x(start),
+          mixer(ParameterLayout({view_of("x", std::span(x))}), options.algorithm.make(), codec,
+                false, options.mixing_threads) {
+      vectors = options.algorithm.traits().messages.vectors;
       stride = round_up(mixer.coded().size_bytes(), cache_line_bytes);
       for (Slot& slot : slots) {
         slot.vectors = AlignedBuffer(static_cast<std::size_t>(vectors) * stride);

@@ -136,7 +136,9 @@ void add_device_rows(OptionTable& table, Options& o) {
            "what this worker computes on: cpu, cuda (the workers of a host take its GPUs in turn) "
            "or cuda:INDEX; workers need not agree")
       .offer({"cpu", "cuda"});
-  table.add("threads", o.threads, number<int>(one_or_more()), "cores that each worker computes on")
+  table
+      .add("threads", o.threads, number<int>(one_or_more()),
+           "cores that each worker computes and averages on")
       .only_if(only.on_cpu(),
                "it is a number of cores, and this worker computes on a GPU; leave it out "
                "(--loader-threads make its batches) or take --device cpu");

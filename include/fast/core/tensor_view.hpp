@@ -127,8 +127,9 @@ std::string manifest(const ParameterLayout& layout);
 // An optimizer's step, as an averaging pass takes it in.
 
 /// Adds to weights [first, first + weights.size()) of the packed vector what the optimizer makes of
-/// their gradients. Called in order for ranges that cover each element once; empty: nothing to add.
-/// T is float or double.
+/// their gradients. Called in order for ranges that cover each element once; with several
+/// WorkerOptions::mixing_threads, by these at once, in any order. Empty: nothing to add. T is float
+/// or double.
 template <class T>
 using PartUpdate = std::function<void(std::size_t first, std::span<T> weights)>;
 

@@ -141,6 +141,11 @@ struct WorkerOptions {
   /// are coded each time. For rules that keep nothing between averages (awc, atc, local, pairwise),
   /// at staleness 0; others are refused. Rounds count steps, as ever.
   std::int64_t mix_times = 1;
+  /// So many threads average weights in host memory, the calling one among them: 1 to 256. They
+  /// need as many cores. The bits are the same with any number. Rules whose elements depend on each
+  /// other or are taken in order, robust averaging and messages that are still arriving keep to one
+  /// thread. A PartUpdate is called by all of them.
+  int mixing_threads = 1;
   Initial initial = Initial::broadcast;
   Seconds deadline{300};  ///< for start-up, and for a wait without progress of any worker; on a
                           ///< device waits begin with the step that they are beside

@@ -248,7 +248,8 @@ std::unique_ptr<combine::Mixer> make_mixer(ParameterLayout layout, const WorkerO
                                                   codec, options.accelerator, std::move(message));
   }
   return std::make_unique<combine::HostMixer>(std::move(layout), options.algorithm.make(), codec,
-                                              sends_sums(options.algorithm.traits(), options));
+                                              sends_sums(options.algorithm.traits(), options),
+                                              options.mixing_threads);
 }
 
 PayloadShape shape_of(combine::Mixer& mixer, const WorkerOptions& options) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fast/core/random.hpp>
 #include <map>
+#include <mutex>
 
 #include "combine/moving_average.hpp"
 #include "support/catch.hpp"
@@ -22,24 +23,29 @@ class ChangingExchange final : public testing::FakeExchange {
  public:
   using FakeExchange::FakeExchange;
   bool is_intact(const Arrival& arrival) const override {
+    const std::lock_guard lock(mutex_);
     if (!FakeExchange::is_intact(arrival)) return false;
     const auto known = changes.find(arrival.payload.data);
     return known == changes.end() || known->second-- > 0;
   }
   /// By payload: how many checks it passes before it has changed.
   mutable std::map<const std::byte*, int> changes;
+
+ private:
+  mutable std::mutex mutex_;
 };
 
 /// Worker 1 of three on a ring, whose weights are 1/3, with a model of several blocks.
 struct Ring {
-  static constexpr std::size_t blocks = 3, block = combine::checked_elements,
-                               count = blocks * block;
+  static constexpr std::size_t blocks = 3, block = combine::checked_elements, few = blocks * block;
 
-  explicit Ring(std::int64_t staleness)
-      : exact(staleness == 0),
+  explicit Ring(std::int64_t staleness, int threads = 1, std::size_t elements = few)
+      : count(elements),
+        exact(staleness == 0),
         plan(stencil::ring().make(3), 1, WeightRule::automatic, false, false),
         x(count, 1.0),
-        mixer(ParameterLayout({view_of("x", std::span(x))}), algorithm::awc().make(), {}),
+        mixer(ParameterLayout({view_of("x", std::span(x))}), algorithm::awc().make(), {}, false,
+              threads),
         exchange(count, false) {
     mixer.publish_weights(exchange.acquire(), true);
     exchange.publish(0, false);
@@ -75,6 +81,7 @@ struct Ring {
     return x[b * block];
   }
 
+  std::size_t count;
   bool exact;
   worker::RoundPlan plan;
   std::vector<double> x;
@@ -197,6 +204,46 @@ TEST_CASE("the optimizer's part of a block runs once, however often the block is
   CHECK(is_as_it_was(ring));
 }
 
+TEST_CASE("of several threads, each block is of one publication, and is updated once") {
+  constexpr std::size_t count = 1'000'000;
+  for (const bool leaves : {false, true}) {
+    for (const int checks : {0, 1, 300}) {
+      Ring ring(3, 4, count);
+      const Arrival old = ring.arrival(0, 4, 5), newer = ring.arrival(0, 10, 8);
+      ring.exchange.changes[old.payload.data] = checks;
+      if (leaves) ring.exchange.changes[newer.payload.data] = 0;
+      ring.exchange.arrivals = {{newer, ring.arrival(2, 70, 9)}};
+      std::vector<int> updates(count);
+      const PartUpdate<double> update = [&](std::size_t first, std::span<double> part) {
+        for (std::size_t e = 0; e < part.size(); ++e) {
+          ++updates[first + e];
+          part[e] += 2;
+        }
+      };
+      ring.mixer.take_updates(&update);
+      CHECK(ring.run({old, ring.arrival(2, 7, 5)}));
+      CHECK(updates == std::vector<int>(count, 1));
+      const auto* slot = reinterpret_cast<const double*>(ring.next.data);
+      const double of_old = 3 + (4 - 1) / 3.0 + (7 - 1) / 3.0;
+      const double of_newer = 3 + (leaves ? 0 : (10 - 1) / 3.0) + (7 - 1) / 3.0;
+      std::size_t blocks_of_old = 0, others = 0;
+      for (std::size_t e = 0; e < count; ++e) {
+        if (std::abs(slot[e] - of_old) < 1e-12)
+          blocks_of_old += e % Ring::block == 0;
+        else
+          others += !(std::abs(slot[e] - of_newer) < 1e-12) || slot[e] != slot[e - e % Ring::block];
+      }
+      CHECK(others == 0);
+      CHECK(blocks_of_old * Ring::block <=
+            static_cast<std::size_t>(checks) * combine::block_elements);
+      CHECK(ring.exchange.fetched == (leaves ? 2 : 1));
+      CHECK(ring.rejected == (leaves ? 3 : 1));
+      CHECK(ring.arrivals[0].round == (blocks_of_old > 0 ? 5 : 8));
+      CHECK((ring.arrivals[0].state == Arrival::State::torn) == leaves);
+    }
+  }
+}
+
 TEST_CASE("a round above staleness 0 is that at staleness 0, but for rounding") {
   for (const bool rotates : {false, true}) {
     std::vector<std::vector<double>> weights, slots;
@@ -217,9 +264,9 @@ TEST_CASE("a round above staleness 0 is that at staleness 0, but for rounding") 
       CHECK(ring.run(arrivals));
       const auto* slot = reinterpret_cast<const double*>(ring.next.data);
       weights.push_back(ring.x);
-      slots.emplace_back(slot, slot + Ring::count);
+      slots.emplace_back(slot, slot + Ring::few);
     }
-    for (std::size_t e = 0; e < Ring::count; ++e) {
+    for (std::size_t e = 0; e < Ring::few; ++e) {
       REQUIRE(weights[0][e] == Approx(weights[1][e]).margin(1e-14).epsilon(1e-14));
       REQUIRE(slots[0][e] == Approx(slots[1][e]).margin(1e-14).epsilon(1e-14));
     }
@@ -236,7 +283,7 @@ TEST_CASE("the moving average of weights in slots follows each block's own publi
   CHECK(ring.run({old, ring.arrival(2, 7)}));
   ring.exchange.publish(1, false);
   std::vector<double>& slot = ring.exchange.newest().values;
-  std::vector<double> average(Ring::count, 0);
+  std::vector<double> average(Ring::few, 0);
   combine::move_average(reinterpret_cast<std::byte*>(average.data()),
                         ParameterLayout({view_of("x", std::span(slot))}), 0.25, nullptr);
   CHECK(average.front() == Approx((1 + (4 - 1) / 3.0 + (7 - 1) / 3.0) / 4));

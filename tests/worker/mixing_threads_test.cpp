@@ -1,0 +1,71 @@
+// Several threads of a worker average: what comes out is what one thread makes of it.
+#include <cstring>
+#include <fast/core/random.hpp>
+
+#include "support/catch.hpp"
+#include "support/lockstep.hpp"
+#include "support/rules.hpp"
+#include "support/seed.hpp"
+
+using namespace fast;
+using namespace fast::testing;
+
+namespace {
+
+constexpr int lockstep_workers = 4;
+constexpr std::size_t lockstep_elements = 70'001;  // two parts of a sweep, the second one short
+
+/// All lockstep_workers' weights after some rounds.
+template <class T>
+std::vector<std::vector<T>> trained_by(WorkerOptions options, int threads, std::uint64_t seed) {
+  options.mixing_threads = threads;
+  Rng rng(seed);
+  std::vector<T> start(lockstep_elements), moves(lockstep_elements);
+  for (T& value : start) value = from_double<T>(rng.normal());
+  for (T& value : moves) value = from_double<T>(rng.normal() / 16);
+  Lockstep<T> run(topology_for(options.algorithm.traits().name), lockstep_workers, start, options);
+  for (int round = 0; round < 3; ++round)
+    run.round(
+        [&](int worker, std::span<T> x) {
+          for (std::size_t e = 0; e < lockstep_elements; ++e)
+            x[e] = from_double<T>(as_double(x[e]) + (worker + 1) * as_double(moves[e]));
+        },
+        0.05);
+  std::vector<std::vector<T>> all;
+  for (int worker = 0; worker < lockstep_workers; ++worker) all.push_back(run.x(worker));
+  return all;
+}
+
+template <class T>
+void compare_threads(std::string_view rule, std::string_view codec) {
+  const std::uint64_t seed = test_seed(5);
+  WorkerOptions options;
+  options.algorithm = algorithm::by_name(rule, short_of(rule));
+  options.codec = codec::by_name(codec);
+  try {
+    worker::check_options(options, options.algorithm.traits());
+  } catch (const Error&) {
+    return;  // the rule does not take the codec
+  }
+  const auto one = trained_by<T>(options, 1, seed), three = trained_by<T>(options, 3, seed);
+  for (int w = 0; w < lockstep_workers; ++w) {
+    INFO(rule << " with codec " << codec << ", worker " << w << ", FAST_TEST_SEED=" << seed);
+    const auto at = static_cast<std::size_t>(w);
+    CHECK(std::memcmp(one[at].data(), three[at].data(), lockstep_elements * sizeof(T)) == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("any number of threads gives the same bits, of all rules and codecs") {
+  for (const std::string_view rule : algorithm::names())
+    for (const std::string_view codec : {"identity", "bf16", "int8", "int8_stochastic", "int2"})
+      compare_threads<float>(rule, codec);
+}
+
+TEST_CASE("any number of threads gives the same bits of 64-bit and 16-bit weights") {
+  for (const std::string_view rule : {"awc", "atc", "gradient_tracking", "push_sum"}) {
+    compare_threads<double>(rule, "identity");
+    compare_threads<BFloat16>(rule, "identity");
+  }
+}
