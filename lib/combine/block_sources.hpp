@@ -50,7 +50,8 @@ double weight_of(const algorithm::RuleTraits& traits, const Neighborhood& near, 
 double neighbor_weight(const algorithm::RuleTraits& traits, const Neighborhood& near);
 
 /// Elements of a block of a sweep; and of plain averages whose blocks are checked before they
-/// count: while the processor still stores one of these, it loads the next one.
+/// count, or take in an optimizer's step: while the processor still stores one of these, it loads
+/// the next one.
 inline constexpr std::size_t block_elements = 2048, checked_elements = 512;
 
 /// One object serves one round of a rule that combines block by block.

@@ -111,7 +111,8 @@ struct HostMixer::SegmentSweep {
                      (plain ? std::is_same_v<Stored, T>
                             : std::is_same_v<Stored, float> && piece.kind == codec::Kind::bf16 &&
                                   !mixer.codec_.stochastic);
-  const std::size_t at_once = fused && may_change ? checked_elements : block_elements;
+  const std::size_t at_once =
+      fused && (may_change || update != nullptr) ? checked_elements : block_elements;
   const bool first_alone = is_buffer || (pass.kind == Pass::Kind::weights && !mixer.sums_);
   const int vectors = first_alone ? 1 : traits.messages.vectors;
   alignas(cache_line_bytes) T current_scratch[block_elements];
