@@ -1,11 +1,15 @@
 // Several threads of a worker average: what comes out is what one thread makes of it.
 #include <cstring>
 #include <fast/core/random.hpp>
+#include <fast/exchange/local.hpp>
+#include <fast/worker/rotating_arena.hpp>
 
 #include "support/catch.hpp"
 #include "support/lockstep.hpp"
 #include "support/rules.hpp"
 #include "support/seed.hpp"
+#include "worker/quick.hpp"
+#include "worker/scenarios/whole_blocks.hpp"
 
 using namespace fast;
 using namespace fast::testing;
@@ -67,5 +71,29 @@ TEST_CASE("any number of threads gives the same bits of 64-bit and 16-bit weight
   for (const std::string_view rule : {"awc", "atc", "gradient_tracking", "push_sum"}) {
     compare_threads<double>(rule, "identity");
     compare_threads<BFloat16>(rule, "identity");
+  }
+}
+
+TEST_CASE("several threads of workers that never wait combine no torn value") {
+  for (const bool rotates : {false, true}) {
+    std::array<bool, 3> whole{};
+    local::run(3, [&](const Group& group) {
+      WorkerOptions options = quick();
+      options.staleness = unbounded_staleness;
+      options.mixing_threads = 3;
+      std::vector<double> x(lockstep_elements, group.rank());
+      Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
+      const PartUpdate<double> nothing = [](std::size_t, std::span<double>) {};
+      bool good = true;
+      for (int round = 0; round < 50; ++round) {
+        worker.begin_round();
+        RotatingArena<double> arena(worker);
+        rotates ? arena.end_round(nothing) : worker.end_round();
+        good = good && has_whole_blocks(std::span(rotates ? arena.weights() : x.data(), x.size()));
+      }
+      worker.await_finish();
+      whole[static_cast<std::size_t>(group.rank())] = good;
+    });
+    CHECK(whole == std::array{true, true, true});
   }
 }
