@@ -98,8 +98,9 @@ struct RuleEntry {
 
 namespace entries {
 extern const RuleEntry none, awc, atc, local, gossip_pga, gradient_tracking, d2, edm, gut,
-    quasi_global_momentum, averaged_momentum, decentlam, relay_sum, choco, push_sum, event_triggered, pairwise, a2cid2,
-    diloco, noloco, gasloc, awc_gasloc, sparta, allreduce, gradient_exchange;
+    quasi_global_momentum, averaged_momentum, decentlam, relay_sum, choco, push_sum,
+    event_triggered, pairwise, a2cid2, diloco, noloco, gasloc, awc_gasloc, sparta, allreduce,
+    gradient_exchange;
 }  // namespace entries
 
 }  // namespace fast::algorithm

@@ -16,7 +16,9 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 const std::vector<Feature>& features() {
   static const std::vector<Feature> all = {
       {"accumulate", {"--accumulate", "2"}, {}},
-      {"adamw", {"--optimizer", "adamw"}, {"averaged_momentum", "quasi_global_momentum", "decentlam", "edm", "gut"}},
+      {"adamw",
+       {"--optimizer", "adamw"},
+       {"averaged_momentum", "quasi_global_momentum", "decentlam", "edm", "gut"}},
       {"balance", {"--balance", "measured"}, {"none", "take_over"}},
       {"clip", {"--clip-norm", "1"}, {}},
       {"ema", {"--ema", "0.9"}, {"rotating", "validation"}},

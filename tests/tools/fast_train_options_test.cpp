@@ -51,7 +51,8 @@ TEST_CASE("rules that need the learning rate alone leave the optimizer its momen
   CHECK(fast_train::momentum_of(read_line(by_rate)) == nn::SgdOptions{}.momentum);
   CHECK(fast_train::momentum_of(read_line(by_rate + " --momentum 0.8")) == 0.8);
   CHECK_NOTHROW(read_line(by_rate + " --optimizer adam"));
-  for (const char* rule : {"edm", "gut", "quasi_global_momentum", "averaged_momentum", "decentlam"}) {
+  for (const char* rule :
+       {"edm", "gut", "quasi_global_momentum", "averaged_momentum", "decentlam"}) {
     const std::string own = std::string("fast-train --algorithm ") + rule;
     CHECK(fast_train::momentum_of(read_line(own)) == 0);
     CHECK_THROWS_WITH(read_line(own + " --optimizer adam"),

@@ -171,14 +171,15 @@ const RuleEntry entries::decentlam{[](ParameterReader& reader) {
 }};
 
 RuleTraits AveragedMomentum::traits() const {
-  return {.name = "averaged_momentum",
-          .summary = "s ← β W s + δ, x⁺ = W x + s: neighbors average momentum as weights",
-          .source = "DmSGD, Ying et al. 2021, arXiv 2110.13363, algorithm 1, with steps after averages",
-          .messages = {.vectors = 2},
-          .timing = {.publish_point = PublishPoint::before_step},
-          .memory = {.vectors = 1},
-          .step = {.own_momentum = true},
-          .parameters = fmt::format("momentum={}", options.momentum)};
+  return {
+      .name = "averaged_momentum",
+      .summary = "s ← β W s + δ, x⁺ = W x + s: neighbors average momentum as weights",
+      .source = "DmSGD, Ying et al. 2021, arXiv 2110.13363, algorithm 1, with steps after averages",
+      .messages = {.vectors = 2},
+      .timing = {.publish_point = PublishPoint::before_step},
+      .memory = {.vectors = 1},
+      .step = {.own_momentum = true},
+      .parameters = fmt::format("momentum={}", options.momentum)};
 }
 
 Rule averaged_momentum(const AveragedMomentumOptions& options) {

@@ -28,7 +28,8 @@ double variance(double a, double b) {
 double measured_distance(bool averaged, std::uint64_t seed) {
   constexpr int workers = 16, elements = 64, settled = 400, rounds = 4000;
   WorkerOptions options;
-  options.algorithm = averaged ? algorithm::averaged_momentum({.momentum = beta}) : algorithm::awc();
+  options.algorithm =
+      averaged ? algorithm::averaged_momentum({.momentum = beta}) : algorithm::awc();
   Lockstep<double> run(stencil::ring(), workers, std::vector<double>(elements), options);
   std::vector<std::vector<double>> velocity(workers, std::vector<double>(elements));
   Rng rng(seed);
@@ -46,8 +47,7 @@ double measured_distance(bool averaged, std::uint64_t seed) {
     if (t < settled) continue;
     const std::vector<double> mean = run.mean();
     for (int w = 0; w < workers; ++w) {
-      for (std::size_t e = 0; e < mean.size(); ++e)
-        sum += std::pow(run.x(w)[e] - mean[e], 2);
+      for (std::size_t e = 0; e < mean.size(); ++e) sum += std::pow(run.x(w)[e] - mean[e], 2);
     }
   }
   return sum / (double{workers} * elements * rounds);

@@ -87,8 +87,8 @@ void every_codec_keeps_the_mean_and_comes_to_agree(const Group& group) {
     keep_the_mean<double>(group, codec, "awc");
     keep_the_mean<float>(group, codec, "awc");
   }
-  for (const char* rule : {"atc", "d2", "edm", "gradient_tracking", "quasi_global_momentum",
-                           "averaged_momentum"}) {
+  for (const char* rule :
+       {"atc", "d2", "edm", "gradient_tracking", "quasi_global_momentum", "averaged_momentum"}) {
     keep_the_mean<double>(group, "bf16", rule);
     keep_the_mean<double>(group, "int8", rule);
   }
