@@ -255,8 +255,8 @@ one-peer exponential.
 
 - With `awc` and `atc`, each worker has a momentum of its own, whose noise keeps the workers apart.
   That of `gut` is the change of the averaged weights. `averaged_momentum` sends its own. It sends
-  twice as much, while gradients are computed, and fits any graph.
-- Both `atc` and `averaged_momentum` need lazy weights on a torus; see [Keep `awc` and `atc`
+  twice as much, while gradients are computed, and fits graphs that change.
+- Both need lazy weights on a torus, `averaged_momentum` also on a ring; see [Keep `awc` and `atc`
   stable](../how-to/choose-a-topology.md#keep-awc-and-atc-stable).
 - Differences are larger in short runs. With 5 epochs and seeds 101 to 104, all-reduce ended at
   88.18 %. On the torus, `averaged_momentum` ended at 88.06, `gut` at 87.88, `decentlam` at 87.80,

@@ -961,7 +961,17 @@ TEST_CASE("what ranks of a site cannot do together is refused on all of them") {
   };
   CHECK_THAT(with([](auto& o, int) { o.staleness = 1; }), ContainsSubstring("take staleness 0"));
   CHECK_THAT(with([](auto& o, int) { o.algorithm = algorithm::decentlam({}); }),
-             ContainsSubstring("algorithm decentlam in a site of several ranks"));
+             ContainsSubstring("algorithm decentlam in a site: it would take"));
+  const std::string alone = error_of([&] {
+    local::run(1, [&](const Group& group) {
+      std::vector<double> x{1};
+      WorkerOptions options;
+      options.site = site_on(hub, options_of(0, 1));
+      options.algorithm = algorithm::averaged_momentum({});
+      Worker worker(group, stencil::complete(), {view_of("x", std::span(x))}, options);
+    });
+  });
+  CHECK_THAT(alone, ContainsSubstring("algorithm averaged_momentum in a site: it would take"));
   const std::string differ = with([](auto& o, int rank) {
     if (rank == 1) o.site = nullptr;
   });

@@ -126,10 +126,12 @@ void print_mixing(const Analysis& a) {
 void print_training(const Analysis& a, const Options& options) {
   if (a.smallest_eigenvalue) {
     const double smallest = a.smallest_eigenvalue->value;
-    line("stable for",
-         fmt::format("learning rate x curvature < {:.3g} (awc), {:.3g} (atc); momentum {}",
-                     awc_stability_factor(smallest, options.momentum),
-                     atc_stability_factor(smallest, options.momentum), options.momentum));
+    line("stable for", fmt::format("learning rate x curvature < {:.3g} (awc), {:.3g} (atc), {:.3g} "
+                                   "(averaged_momentum); momentum {}",
+                                   awc_stability_factor(smallest, options.momentum),
+                                   atc_stability_factor(smallest, options.momentum),
+                                   averaged_momentum_stability_factor(smallest, options.momentum),
+                                   options.momentum));
   }
   if (options.parameters > 0) {
     line("bytes read a round",
@@ -179,6 +181,8 @@ ordered_json json_of(const Analysis& a, const Subject& subject, const Options& o
     const double smallest = a.smallest_eigenvalue->value;
     json["awc_stability_factor"] = awc_stability_factor(smallest, options.momentum);
     json["atc_stability_factor"] = atc_stability_factor(smallest, options.momentum);
+    json["averaged_momentum_stability_factor"] =
+        averaged_momentum_stability_factor(smallest, options.momentum);
   }
   if (options.parameters > 0) {
     json["bytes_read_per_round"] = 4 * options.parameters * a.average_edges;

@@ -70,4 +70,10 @@ constexpr double atc_stability_factor(double smallest_eigenvalue, double momentu
   return std::min(sgd, (1 - momentum) * (1 - 1 / smallest_eigenvalue));
 }
 
+/// The same of `averaged_momentum`, whose momentum neighbors average, too: v⁺ = βλ v - a e and
+/// e⁺ = λ e + v⁺, with the polynomial z² - (λ(1 + β) - a) z + βλ².
+constexpr double averaged_momentum_stability_factor(double smallest_eigenvalue, double momentum) {
+  return (1 + smallest_eigenvalue) * (1 + momentum * smallest_eigenvalue);
+}
+
 }  // namespace fast

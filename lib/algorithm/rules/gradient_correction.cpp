@@ -178,7 +178,10 @@ RuleTraits AveragedMomentum::traits() const {
       .messages = {.vectors = 2},
       .timing = {.publish_point = PublishPoint::before_step},
       .memory = {.vectors = 1},
-      .step = {.own_momentum = true},
+      .step = {.own_momentum = true,
+               .stable_rates = "averaged_momentum is stable for learning rate x curvature "
+                               "below (1 + e)(1 + momentum x e), where e is the smallest "
+                               "eigenvalue of the weights"},
       .parameters = fmt::format("momentum={}", options.momentum)};
 }
 

@@ -253,19 +253,15 @@ ParameterLayout layout_of(std::vector<TensorView> parameters, const WorkerOption
   return layout;
 }
 
-/// Ranks that are at the same round, and whose rule takes what is added to the weights once.
-void check_for_ranks_of_site(const WorkerOptions& options) {
+/// A rule that takes what is added to the weights once.
+void check_rule_of_site(const WorkerOptions& options) {
   constexpr std::string_view known[] = {"none",  "awc",        "atc",      "pairwise",
                                         "local", "gossip_pga", "allreduce"};
   const std::string_view rule = options.algorithm.traits().name;
   require(contains(known, rule), ErrorKind::argument,
-          "Worker: algorithm {} in a site of several ranks: it would take what other sites have "
-          "added for a step, and add it again; take one of {}",
+          "Worker: algorithm {} in a site: it would take what other sites have added for a step, "
+          "and add it again; take one of {}",
           rule, fmt::join(known, ", "));
-  require(options.staleness == 0, ErrorKind::argument,
-          "Worker: staleness {} in a site of several ranks, which make exchanges together; take "
-          "staleness 0",
-          options.staleness);
 }
 
 void check_for_sites(const Group& group, const WorkerOptions& options) {
@@ -275,7 +271,11 @@ void check_for_sites(const Group& group, const WorkerOptions& options) {
       "Worker: a site with {} spares, and its ranks exchange with each other by calls of all of "
       "them; start no spares",
       group.spares());
-  if (group.size() > 1) check_for_ranks_of_site(options);
+  check_rule_of_site(options);
+  require(options.staleness == 0 || group.size() == 1, ErrorKind::argument,
+          "Worker: staleness {} in a site of several ranks, which make exchanges together; take "
+          "staleness 0",
+          options.staleness);
   require(!options.accelerator, ErrorKind::argument,
           "Worker: a site whose tensors are on a device; hand over a mirror in host memory");
 }

@@ -88,7 +88,7 @@ double left_after_steps(const TopologyRule& graph, int workers, double momentum,
   return most;
 }
 
-TEST_CASE("averaged momentum is stable below (1 + λ)(1 + βλ) of the smallest eigenvalue λ") {
+TEST_CASE("averaged momentum is stable below its limit, and grows above it") {
   struct Case {
     TopologyRule graph;
     int workers;
@@ -100,7 +100,7 @@ TEST_CASE("averaged momentum is stable below (1 + λ)(1 + βλ) of the smallest 
         *spectrum(one.graph.make(one.workers), WeightRule::automatic, one.lazy).smallest_eigenvalue;
     for (const double momentum : {0., .5, .9}) {
       CAPTURE(smallest, momentum);
-      const double limit = (1 + smallest) * (1 + momentum * smallest);
+      const double limit = averaged_momentum_stability_factor(smallest, momentum);
       CHECK(left_after_steps(one.graph, one.workers, momentum, one.lazy, .95 * limit) < 1e-3);
       CHECK(left_after_steps(one.graph, one.workers, momentum, one.lazy, 1.05 * limit) > 1e3);
     }
