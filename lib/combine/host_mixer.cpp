@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fast/core/random.hpp>
 
+#include "combine/element_work.hpp"
 #include "combine/segment_sweep.hpp"
 #include "combine/shards.hpp"
 #include "core/floating.hpp"
@@ -28,7 +29,8 @@ HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorith
   for (int k = 0; keeps_own_ && k < traits().messages.vectors; ++k) sent_.push_back(kept());
   // What a device can do, threads can. Sums, and entries that are chosen, have an order.
   const codec::Kind kind = coded_.kind();
-  if (threads > 1 && !sums_ && algorithm_->arithmetic().has_value() && !traits().messages.surveys &&
+  if (threads > 1 && this->layout().parameter_count() > part_elements && !sums_ &&
+      device_rule(*algorithm_).has_value() && !traits().messages.surveys &&
       kind != codec::Kind::sparse && kind != codec::Kind::selected)
     crew_ = std::make_unique<ThreadCrew>(threads);
 }

@@ -12,7 +12,7 @@ ThreadCrew::ThreadCrew(int threads) {
       threads_.emplace_back([this](const std::stop_token& stop) { help(stop); });
   } catch (const std::system_error& error) {
     fail(ErrorKind::resource, "thread {} of {} cannot be made: {}; take fewer threads",
-         threads_.size() + 1, threads, error.what());
+         threads_.size() + 2, threads, error.what());
   }
 }
 

@@ -102,7 +102,8 @@ fs::path find_file(const fs::path& directory, const std::string& file) {
 
 Splits load_idx(const fs::path& directory, const LoadOptions& options) {
   const int classes = options.classes > 0 ? options.classes : idx_classes;
-  std::vector<std::string> names = idx_class_names(directory, classes);
+  std::vector<std::string> names;
+  if (options.purpose == Purpose::training) names = idx_class_names(directory, classes);
   const auto part = [&](const std::string& name) {
     return read_idx(find_file(directory, name + "-images-idx3-ubyte"),
                     find_file(directory, name + "-labels-idx1-ubyte"), classes, options.limit);
@@ -493,9 +494,9 @@ Splits load_file(const std::string& path, const LoadOptions& options) {
           printable(path));
   std::error_code error;
   require(!fs::is_regular_file(path, error), ErrorKind::argument,
-          "data: \"{}\": files with the ending \"{}\" are not read; save it as .csv, .tsv, .npz or "
-          ".npy",
-          printable(path), printable(ending));
+          "data: \"{}\" is a file of no kind that is read: .csv, .tsv, .npz and .npy are; of IDX "
+          "files, CIFAR's, shards and images, give the directory",
+          printable(path));
   fail(ErrorKind::argument,
        "data: \"{}\" is neither a data set nor a directory ({}); known are {}, a file .csv, .tsv, "
        ".npz or .npy, shards (\"train-*.tar\"), or the path of a directory with four IDX files, "

@@ -1,8 +1,13 @@
 // Several threads of a worker average: what comes out is what one thread makes of it.
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/worker/rotating_arena.hpp>
+#include <mutex>
+#include <set>
+#include <thread>
 
 #include "support/catch.hpp"
 #include "support/lockstep.hpp"
@@ -72,6 +77,28 @@ TEST_CASE("any number of threads gives the same bits of 64-bit and 16-bit weight
     compare_threads<double>(rule, "identity");
     compare_threads<BFloat16>(rule, "identity");
   }
+}
+
+TEST_CASE("the threads of a worker average at the same time") {
+  std::set<std::thread::id> threads;
+  local::run(1, [&](const Group& group) {
+    WorkerOptions options = quick();
+    options.mixing_threads = 2;
+    std::vector<double> x(2 * lockstep_elements);
+    Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
+    std::mutex mutex;
+    std::condition_variable changed;
+    worker.begin_round();
+    RotatingArena<double> arena(worker);
+    arena.end_round([&](std::size_t, std::span<double>) {
+      std::unique_lock lock(mutex);
+      threads.insert(std::this_thread::get_id());
+      changed.notify_all();
+      changed.wait_for(lock, std::chrono::seconds(60), [&] { return threads.size() == 2; });
+    });
+    worker.await_finish();
+  });
+  CHECK(threads.size() == 2);
 }
 
 TEST_CASE("several threads of workers that never wait combine no torn value") {

@@ -6,6 +6,7 @@
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
+#include <exception>
 #include <fast/core/error.hpp>
 #include <filesystem>
 #include <memory>
@@ -114,6 +115,11 @@ struct Pass {
   std::size_t damaged;
   std::vector<float> outputs = {};
 };
+/// The pipeline copies what it hands on.
+struct Handed {
+  std::shared_ptr<Pass> pass;
+  std::exception_ptr failure;  ///< thrown in the order of passes, whenever it came
+};
 
 /// Computes passes over a data set. Several threads may, each with a network of its own.
 class Passes {
@@ -178,7 +184,9 @@ void AppliedModel::apply(const data::Dataset& samples, const Take& take) {
   const std::size_t before = resident_memory_bytes();
   if (passes.count() > 0) take_one(passes.compute(next++, *network_));
   const std::size_t after = resident_memory_bytes();
-  const std::size_t at_once = passes_at_once(after - std::min(before, after));
+  const std::size_t copied =  // of a network: its gradients and its buffers
+      (network_->parameter_count() + network_->buffers().size()) * sizeof(float);
+  const std::size_t at_once = passes_at_once(after - std::min(before, after) + copied);
   namespace tbb = oneapi::tbb;
   std::vector<std::optional<nn::Network<float>>> copies(at_once);
   const auto network_of_thread = [&]() -> nn::Network<float>& {
@@ -191,18 +199,24 @@ void AppliedModel::apply(const data::Dataset& samples, const Take& take) {
     if (next == passes.count()) flow.stop();
     return next++;
   };
-  using Shared = std::shared_ptr<Pass>;  // the pipeline copies what it hands on
-  const auto compute = [&](std::size_t each) {
-    return std::make_shared<Pass>(passes.compute(each, network_of_thread()));
+  const auto compute = [&](std::size_t each) -> Handed {
+    try {
+      return {std::make_shared<Pass>(passes.compute(each, network_of_thread())), nullptr};
+    } catch (...) {
+      return {nullptr, std::current_exception()};
+    }
+  };
+  const auto take_in_order = [&](const Handed& handed) {
+    if (handed.failure) std::rethrow_exception(handed.failure);
+    take_one(*handed.pass);
   };
   tbb::task_arena threads(static_cast<int>(at_once));
   threads.execute([&] {
     tbb::parallel_pipeline(
         2 * at_once,
         tbb::make_filter<void, std::size_t>(tbb::filter_mode::serial_in_order, number) &
-            tbb::make_filter<std::size_t, Shared>(tbb::filter_mode::parallel, compute) &
-            tbb::make_filter<Shared, void>(tbb::filter_mode::serial_in_order,
-                                           [&](const Shared& pass) { take_one(*pass); }));
+            tbb::make_filter<std::size_t, Handed>(tbb::filter_mode::parallel, compute) &
+            tbb::make_filter<Handed, void>(tbb::filter_mode::serial_in_order, take_in_order));
   });
   if (damaged == 0) return;
   warn(LogLevel::warning, fmt::format("{} of {} samples are damaged and left out; the first: {}",

@@ -128,9 +128,9 @@ inline bool is_present(const Arrival& arrival) { return arrival.state == Arrival
 /// The argument of Exchange::await for all of a payload.
 inline constexpr std::size_t whole_payload = std::numeric_limits<std::size_t>::max();
 
-/// Publishes this worker's payloads and fetches those of its neighbors. Used by one thread. No call
-/// is collective. Every wait ends: with Error(deadline), which names rank, peer, operation, round
-/// and time, or with Error(peer_failed) when the peer has failed.
+/// Publishes this worker's payloads and fetches those of its neighbors. Used by one thread, but for
+/// is_intact(). No call is collective. Every wait ends: with Error(deadline), which names rank,
+/// peer, operation, round and time, or with Error(peer_failed) when the peer has failed.
 class Exchange {
  public:
   virtual ~Exchange() = default;
