@@ -68,12 +68,18 @@ void check(const SiteOptions& options) {
   check_codec(options);
 }
 
-/// What must be equal in all sites of a run, in one line.
-std::string about(const SiteOptions& options, const ParameterLayout& layout) {
+/// What must be equal in all sites of a run, in one line. Versions may differ in how many entries a
+/// fraction is.
+std::string about(const SiteOptions& options, const ParameterLayout& layout,
+                  const MessageCoder& coder) {
   const algorithm::RuleTraits& traits = options.rule.traits();
-  return fmt::format("{} (layout {:016x}), {} {}, every {}, {}, staleness {}, codec {}",
+  const std::string size = options.codec.kind == codec::Kind::sparse
+                               ? fmt::format(" of {} bytes", coder.difference_bytes())
+                               : "";
+  return fmt::format("{} (layout {:016x}), {} {}, every {}, {}, staleness {}, codec {}{}",
                      layout.describe(), layout.hash(), traits.name, traits.parameters,
-                     options.every, options.topology.name(), options.staleness, codec_of(options));
+                     options.every, options.topology.name(), options.staleness, codec_of(options),
+                     size);
 }
 
 std::vector<std::string> names_of(const std::vector<Status>& sites) {
@@ -115,9 +121,9 @@ void Site::prepare(const ParameterLayout& layout, const LogSink& log) {
           "site {}: it belongs to another Worker; call sites::join() for each", options_.name);
   log_ = log;
   model_ = layout;
-  about_ = about(options_, layout);
   outer_ = std::make_unique<OuterStep>(layout, options_.rule);
   coder_ = std::make_unique<MessageCoder>(outer_->layout(), options_.codec.kind, options_.fraction);
+  about_ = about(options_, layout, *coder_);
   require_known_neighbors();
   require(options_.codec.kind != codec::Kind::sparse ||
               coder_->difference_bytes() < coder_->whole_bytes(),

@@ -319,6 +319,34 @@ TEST_CASE("codecs that do not fit a site are refused") {
   }
 }
 
+TEST_CASE("what sites compare has the bytes of a sparse difference, which versions may count") {
+  const auto hub = std::make_shared<MemoryHub>();
+  MemoryBus foreign(hub, "m");
+  std::mutex mutex;
+  std::string about;
+  foreign.listen("run.beat.a", [&](std::string_view, std::string_view text) {
+    const auto heard = sites::decode_status(text);
+    const std::lock_guard lock(mutex);
+    if (heard) about = heard->about;
+  });
+  sites::SiteOptions options = options_of(0, 1);
+  options.codec = {.kind = codec::Kind::sparse};
+  options.fraction = 0.0106;
+  std::vector<float> x(1000);
+  Worker worker = site_worker({view_of("x", std::span(x))}, site_on(hub, options));
+  const Deadline longest(Seconds(30));
+  const auto has_heard = [&] {
+    const std::lock_guard lock(mutex);
+    return !about.empty();
+  };
+  while (!has_heard() && !longest.expired())
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  worker.finish();
+  foreign.end();
+  // 10 entries of 8 bytes and their number; rounded, they would be 11.
+  CHECK_THAT(about, ContainsSubstring("codec sparse=0.0106 of 88 bytes"));
+}
+
 TEST_CASE("sites that never wait take each publication once, and agree") {
   const auto seed = drawn_seed();
   INFO("seed " << seed);
