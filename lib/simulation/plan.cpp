@@ -375,18 +375,32 @@ bool sends_differences(codec::Kind kind) {
 }
 
 /// Of one after the first.
-double message_bytes(const PlannedSites& sites, const std::string& name) {
+double message_bytes(const PlannedSites& sites, const SiteCodec& codec) {
+  const Cluster model{.payload_bytes = sites.payload_bytes};
+  if (codec.kind != codec::Kind::sparse) return coded_payload(model, codec.kind, {});
+  return coded_payload(model, codec::Kind::identity, {.fraction = codec.fraction});
+}
+
+bool fits(const PlannedSites& sites, const SiteCodec& codec) {
+  return codec.kind != codec::Kind::sparse ||
+         message_bytes(sites, codec) < message_bytes(sites, {codec::Kind::bf16});
+}
+
+SiteCodec known_codec(const PlannedSites& sites, const std::string& name) {
   const auto codec = site_codec(name);
   require(codec.has_value(), ErrorKind::argument,
           "plan: codec {}; sites take {} or sparse=FRACTION", name, fmt::join(site_codecs, ", "));
-  const Cluster model{.payload_bytes = sites.payload_bytes};
-  if (codec->kind != codec::Kind::sparse) return coded_payload(model, codec->kind, {});
-  const double bytes = coded_payload(model, codec::Kind::identity, {.fraction = codec->fraction});
-  const double most = coded_payload(model, codec::Kind::bf16, {});
-  require(bytes < most, ErrorKind::argument,
+  require(fits(sites, *codec), ErrorKind::argument,
           "plan: codec {} sends {:g} bytes at each exchange, and bf16 {:g}; take a smaller part",
-          name, bytes, most);
-  return bytes;
+          name, message_bytes(sites, *codec), message_bytes(sites, {codec::Kind::bf16}));
+  return *codec;
+}
+
+std::vector<std::string> usual_codecs(const PlannedSites& sites) {
+  std::vector<std::string> names = {"identity", "bf16", "int8", "int4", "int2"};
+  const SiteCodec sparse{codec::Kind::sparse, 0.01};
+  if (fits(sites, sparse)) names.push_back(fmt::format("sparse={}", sparse.fraction));
+  return names;
 }
 
 /// In which each site reads its neighbors in so many exchanges, one after another. See
@@ -428,9 +442,10 @@ std::vector<SitePlan> plan_sites(const PlannedSites& sites, const std::string& t
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(whole));
   };
   std::vector<SitePlan> plans;
-  for (const std::string& codec : codecs) {
-    SitePlan plan{codec, message_bytes(sites, codec)};
-    const codec::Kind kind = site_codec(codec)->kind;
+  for (const std::string& codec : codecs.empty() ? usual_codecs(sites) : codecs) {
+    const SiteCodec known = known_codec(sites, codec);
+    SitePlan plan{codec, message_bytes(sites, known)};
+    const codec::Kind kind = known.kind;
     if (sends_differences(kind) && !schedule.is_static()) continue;  // neighbors have to stay
     plan.exchange_s = longest_exchange(sites, schedule, 1, plan.message_bytes);
     const double exchange = plan.exchange_s / sites.step_s;

@@ -534,6 +534,16 @@ TEST_CASE("sites keep their speed with so many steps between two exchanges") {
   CHECK_FALSE(sparse.every_never);
   CHECK(plan_sites(sites, "random_matchings", {"sparse=0.01"}).empty());
   CHECK_THROWS_WITH(plan_sites(sites, "ring", {"sparse=0.25"}), Contains("take a smaller part"));
+  const auto usual = [&] {
+    std::vector<std::string> names;
+    for (const SitePlan& plan : plan_sites(sites, "ring", {})) names.push_back(plan.codec);
+    return names;
+  };
+  std::vector<std::string> names = {"identity", "bf16", "int8", "int4", "int2", "sparse=0.01"};
+  CHECK(usual() == names);
+  sites.payload_bytes = 4 * 8;  // one entry of 8 parameters takes 16 bytes, as bf16 does
+  names.pop_back();
+  CHECK(usual() == names);
   for (const char* none : {"fp4", "sparse", "sparse=0", "sparse=1", "sparse=0.1x", "qsgd4"})
     CHECK_THROWS_WITH(plan_sites(sites, "ring", {none}),
                       Contains("sites take identity") && Contains("int2 or sparse=FRACTION"));

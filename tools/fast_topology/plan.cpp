@@ -389,11 +389,9 @@ class Planning {
     }
     require(options_.topologies.size() <= 1, ErrorKind::argument,
             "plan: --sites takes one of --topologies; it is that of --site-topology");
-    static const std::vector<std::string> all = {"identity", "bf16", "int8",
-                                                 "int4",     "int2", "sparse=0.01"};
     print_sites(simulation::load_sites(sites_),
                 options_.topologies.empty() ? "ring" : options_.topologies.front(),
-                has_codecs ? options_.codecs : all, json_);
+                has_codecs ? options_.codecs : std::vector<std::string>(), json_);
   }
 
   void add_candidates() {

@@ -153,8 +153,9 @@ struct SitePlan {
 /// half of a slow link. Sites that wait make H steps of s seconds in H s + max(0, E - D s), with a
 /// delay of D steps. Sites that never wait also read the neighbors of the next exchange, which then
 /// count in n. What they read is at most 2 H rounds old if E <= H s. Codecs that send differences
-/// are left out where neighbors change. Throws Error(argument) for unknown codecs, Error(topology)
-/// for a topology that does not fit.
+/// are left out where neighbors change. Empty `codecs` stand for the usual ones that fit the
+/// model. Throws Error(argument) for unknown codecs, Error(topology) for a topology that does not
+/// fit.
 std::vector<SitePlan> plan_sites(const PlannedSites& sites, const std::string& topology,
                                  const std::vector<std::string>& codecs,
                                  double speed = planned_speed);
