@@ -22,7 +22,8 @@ std::filesystem::path traces_of(const std::filesystem::path& run) {
 void merge(const std::vector<std::string>& runs, std::filesystem::path to) {
   std::vector<std::filesystem::path> directories;
   for (const std::string& run : runs) directories.push_back(traces_of(run));
-  if (to.empty()) to = directories.front() / "merged.pftrace";
+  if (to.empty())
+    to = directories.front() / (runs.size() == 1 ? "merged.pftrace" : "sites.pftrace");
   const observe::MergedTrace merged = observe::merge_traces(directories, to);
   fmt::print("{}: {} workers, {} events, {} reads with their publications\n",
              printable(to.string()), merged.workers, merged.events, merged.flows);
@@ -30,8 +31,10 @@ void merge(const std::vector<std::string>& runs, std::filesystem::path to) {
     fmt::print("{} files end within an event: their worker was killed\n", merged.cut);
   }
   for (const std::string& site : merged.apart)
-    fmt::print("site {}: its clock is not known to others here; its times are its own\n",
-               printable(site));
+    fmt::print(
+        "site {}: its clock is not known to others here; its times are its own, and arrows to and "
+        "from it may be missing: merge it with the sites that it has exchanged weights with\n",
+        printable(site));
   fmt::print("open it at https://ui.perfetto.dev\n");
 }
 
@@ -49,9 +52,11 @@ int run(int argc, char** argv) {
                    ->required(),
                {"<directory>"});
   merged.begin_group("Output", "fast-trace merge run --to timeline.pftrace");
-  tools::offer(merged.add_option("--to", to,
-                                 "the file to write; without it, merged.pftrace beside the traces"),
-               {"<file>"});
+  tools::offer(
+      merged.add_option("--to", to,
+                        "the file to write; without it, merged.pftrace beside the traces, of "
+                        "several sites sites.pftrace beside those of the first"),
+      {"<file>"});
   tools::Command& summary = program.add_command(
       "summary", "Says who waited for whom, and what held up the slowest 1 % of rounds.",
       "fast-trace summary run");

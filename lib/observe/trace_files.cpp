@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "core/contains.hpp"
 #include "core/site_scalar.hpp"
@@ -25,6 +26,9 @@ namespace {
 /// A process: the part of a track's number that its tracks have in common.
 std::uint64_t process_of(std::uint64_t track) { return track >> 16U; }
 
+/// The start of its job that a process belongs to: how often its worker had a trace before.
+std::uint64_t start_of(std::uint64_t track) { return process_of(track) & 0xffffU; }
+
 /// `time_ns` and so many seconds. Modulo 2⁶⁴.
 std::uint64_t later(std::uint64_t time_ns, double seconds) {
   return time_ns + static_cast<std::uint64_t>(std::llround(seconds * 1e9));
@@ -33,11 +37,18 @@ std::uint64_t later(std::uint64_t time_ns, double seconds) {
 /// How far a clock is ahead of another one, by its own times.
 class Offsets {
  public:
+  /// Lines lead from reading to reading. With `longest_ns`, steps are none, and longer gaps.
+  explicit Offsets(std::uint64_t longest_ns = 0) : longest_ns_(longest_ns) {}
+
   void add(std::uint64_t time_ns, double offset_s) { readings_[time_ns] = offset_s; }
+  void add(const Offsets& others) {
+    readings_.insert(others.readings_.begin(), others.readings_.end());
+  }
+  std::size_t size() const { return readings_.size(); }
   std::uint64_t corrected(std::uint64_t time_ns) const { return later(time_ns, -at(time_ns)); }
   /// Of the other clock.
   Offsets reversed() const {
-    Offsets result;
+    Offsets result(longest_ns_);
     for (const auto& [time_ns, offset_s] : readings_)
       result.add(later(time_ns, -offset_s), -offset_s);
     return result;
@@ -49,12 +60,21 @@ class Offsets {
     if (next == readings_.begin()) return next->second;
     const auto last = std::prev(next);
     if (next == readings_.end()) return last->second;
-    const auto length = static_cast<double>(next->first - last->first);
-    const double since = static_cast<double>(time_ns) - static_cast<double>(last->first);
-    const double share = std::clamp(since / length, 0.0, 1.0);
-    return last->second + share * (next->second - last->second);
+    const double change = next->second - last->second;
+    const double share =
+        static_cast<double>(time_ns - last->first) / static_cast<double>(next->first - last->first);
+    if (is_line(next->first - last->first, change)) return last->second + share * change;
+    return share < 0.5 ? last->second : next->second;
+  }
+  /// A larger change is a step: one of the two clocks is that of a new process.
+  bool is_line(std::uint64_t length_ns, double change_s) const {
+    constexpr double steepest = 0.1;
+    if (longest_ns_ == 0) return true;
+    return length_ns <= longest_ns_ &&
+           std::abs(change_s) * 1e9 <= steepest * static_cast<double>(length_ns);
   }
 
+  std::uint64_t longest_ns_;
   std::map<std::uint64_t, double> readings_;  ///< not empty when at() is called
 };
 
@@ -154,39 +174,90 @@ struct SiteTrace {
       const auto other = other_site_scalar(track.name);
       if (other && other->what == "clock_ahead_s") clocks.emplace(track.uuid, other->site);
     }
-    require(!name.empty(), ErrorKind::argument,
-            "{} is not of a site: its workers have the numbers of others; merge it alone",
-            directory.string());
-    std::map<std::pair<std::string, std::uint64_t>, const TrackEvent*> latest;  // of each minute
+    require(
+        !name.empty(), ErrorKind::argument,
+        "{} names no site: its job is none, ended in its first round, or had an earlier version; "
+        "merge it alone",
+        directory.string());
+    // What was told last in each minute. A site tells the best of its newest answers.
+    std::map<std::tuple<std::string, std::uint64_t, std::uint64_t>, const TrackEvent*> latest;
     for (const TrackEvent& event : content.events) {
       const auto clock = clocks.find(event.track);
       if (clock == clocks.end()) continue;
       const std::uint64_t since = event.time_ns - content.events.front().time_ns;
-      latest[{clock->second, since / minute_ns}] = &event;  // the answer that was back soonest
+      latest[{clock->second, start_of(event.track), since / minute_ns}] = &event;
     }
-    for (const auto& [key, event] : latest)
-      ahead_of[key.first].add(later(event->time_ns, event->number), event->number);
+    for (const auto& [key, event] : latest) {
+      const auto& [site, start, minute] = key;
+      auto& offsets = ahead_of[site].try_emplace(start, 2 * minute_ns).first->second;
+      offsets.add(later(event->time_ns, event->number), event->number);
+    }
   }
 
   static constexpr std::uint64_t minute_ns = 60'000'000'000;
   TraceContent content;
   std::string name;
-  std::map<std::string, Offsets> ahead_of;  ///< clocks of other sites, of this one's
+  /// Clocks of other sites, of this one's, as measured in each start of its job.
+  std::map<std::string, std::map<std::uint64_t, Offsets>> ahead_of;
 };
 
-/// How far the clock of `site` is ahead of that of `other`, as one of both has measured.
-std::optional<Offsets> offsets_of(const SiteTrace& site, const SiteTrace& other) {
-  const auto there = other.ahead_of.find(site.name), here = site.ahead_of.find(other.name);
-  if (there != other.ahead_of.end()) return there->second;
-  if (here != site.ahead_of.end()) return here->second.reversed();
-  return std::nullopt;
+/// How far a site's clock is ahead of that of another one.
+struct SiteOffsets {
+  std::map<std::uint64_t, Offsets> of_starts;  ///< of the site's job, if the site has measured
+  Offsets all;
+};
+
+/// How far the clock of `site` is ahead of that of `other`, as the one of both has measured that
+/// has more readings.
+std::optional<SiteOffsets> offsets_of(const SiteTrace& site, const SiteTrace& other) {
+  const auto measured = [](const SiteTrace& by, const SiteTrace& of, bool reversed) {
+    SiteOffsets result{{}, Offsets(2 * SiteTrace::minute_ns)};
+    const auto found = by.ahead_of.find(of.name);
+    if (found == by.ahead_of.end()) return result;
+    for (const auto& [start, offsets] : found->second) {
+      if (reversed) result.of_starts.emplace(start, offsets.reversed());
+      result.all.add(reversed ? offsets.reversed() : offsets);
+    }
+    return result;
+  };
+  const SiteOffsets here = measured(site, other, true), there = measured(other, site, false);
+  const SiteOffsets& more = here.all.size() > there.all.size() ? here : there;
+  return more.all.size() == 0 ? std::nullopt : std::optional(more);
+}
+
+/// Ends of slices do not come before their begins, though a clock may have stepped between.
+class SliceEnds {
+ public:
+  void hold(TrackEvent& event) {
+    std::vector<std::uint64_t>& begins = begins_[event.track];
+    if (event.type == event_type::begin) begins.push_back(event.time_ns);
+    if (event.type != event_type::end || begins.empty()) return;
+    event.time_ns = std::max(event.time_ns, begins.back());
+    begins.pop_back();
+  }
+
+ private:
+  std::map<std::uint64_t, std::vector<std::uint64_t>> begins_;  ///< by track
+};
+
+void require_apart(const std::vector<SiteTrace>& sites) {
+  std::set<std::string> names;
+  for (const SiteTrace& site : sites)
+    require(names.insert(site.name).second, ErrorKind::argument,
+            "two directories are of site {}; give each site once, and merge its other runs without "
+            "other sites",
+            site.name);
 }
 
 /// Moves all times to the clock of the first site. Returns the names of those that could not be.
 std::vector<std::string> align(std::vector<SiteTrace>& sites) {
   struct Way {
     std::size_t to;  ///< an aligned site
-    Offsets offsets;
+    SiteOffsets offsets;
+    std::uint64_t corrected(std::uint64_t time_ns, std::uint64_t start) const {
+      const auto own = offsets.of_starts.find(start);
+      return (own == offsets.of_starts.end() ? offsets.all : own->second).corrected(time_ns);
+    }
   };
   std::vector<std::size_t> aligned = {0};
   std::map<std::size_t, Way> ways;
@@ -202,9 +273,15 @@ std::vector<std::string> align(std::vector<SiteTrace>& sites) {
   std::vector<std::string> apart;
   for (std::size_t i = 1; i < sites.size(); ++i) {
     if (!ways.contains(i)) apart.push_back(sites[i].name);
-    for (TrackEvent& event : sites[i].content.events)
-      for (auto way = ways.find(i); way != ways.end(); way = ways.find(way->second.to))
-        event.time_ns = way->second.offsets.corrected(event.time_ns);
+    SliceEnds ends;
+    for (TrackEvent& event : sites[i].content.events) {
+      for (auto way = ways.find(i); way != ways.end(); way = ways.find(way->second.to)) {
+        event.time_ns = way->first == i
+                            ? way->second.corrected(event.time_ns, start_of(event.track))
+                            : way->second.offsets.all.corrected(event.time_ns);
+      }
+      ends.hold(event);
+    }
   }
   return apart;
 }
@@ -246,12 +323,15 @@ TraceContent joined(std::vector<SiteTrace> sites) {
 
 MergedTrace merge_traces(const std::vector<std::filesystem::path>& directories,
                          const std::filesystem::path& to) {
+  require(!directories.empty(), ErrorKind::argument,
+          "merge_traces: no directory; at least one is required");
   MergedTrace merged;
   TraceContent content;
   if (directories.size() == 1) {
     content = read_traces(directories.front());
   } else {
     std::vector<SiteTrace> sites(directories.begin(), directories.end());
+    require_apart(sites);
     merged.apart = align(sites);
     content = joined(std::move(sites));
   }

@@ -12,7 +12,7 @@
 
 namespace fast::observe {
 
-/// All files trace-*.pftrace in `directory`. Throws Error(argument) when there is none, and
+/// All files trace-*.pftrace in `directory`. Throws Error(data) when there is none, and
 /// Error(mismatch) for a file that is no trace.
 TraceContent read_traces(const std::filesystem::path& directory);
 
@@ -27,15 +27,16 @@ struct MergedTrace {
   std::size_t events = 0;
   std::size_t flows = 0;  ///< reads whose publication is known
   int cut = 0;            ///< files whose last packet was cut off: their worker was killed
-  /// Sites whose times are those of their own clocks: no other site has measured them.
+  /// Sites whose times are those of their own clocks: no other site has measured them. Arrows to
+  /// and from them may be missing, as an arrow leads forward in time.
   std::vector<std::string> apart{};
 };
 
 /// Joins the traces of all workers to one file, in which an arrow leads from each publication to
 /// each read of it. Of several directories, each is that of a site; times are moved to the clock of
 /// the first one, by the clocks of others that sites have measured while they read from them.
-/// Throws Error(data) when there is none, Error(argument) for several of which one is of no site,
-/// Error(mismatch) for files that are no traces, Error(resource) when `to` cannot be written.
+/// Throws as read_traces(), Error(argument) for no directory, and for several of which one is of no
+/// site or two are of one, Error(resource) when `to` cannot be written.
 MergedTrace merge_traces(const std::vector<std::filesystem::path>& directories,
                          const std::filesystem::path& to);
 
@@ -55,7 +56,7 @@ struct TraceSummary {
   std::vector<std::pair<double, std::string>> events;
 };
 
-/// Throws as merge_traces().
+/// Throws as read_traces().
 TraceSummary summarize_traces(const std::filesystem::path& directory);
 
 /// Returns the summary as a text for people.

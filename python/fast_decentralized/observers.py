@@ -6,6 +6,7 @@ from . import _core
 
 class Observer:
     """Base class. Override what you need; methods that a class does not have cost nothing.
+    Events of sites are told to observers of C++ alone.
 
     Methods are called from the thread in which something happens, and must return soon. An exception
     in one is printed, and the observer is not called any more.

@@ -306,6 +306,104 @@ TEST_CASE("a site's times follow the best measurements of its clock, and stay wi
   CHECK(ends({}) == std::vector<double>{50, 88'040, 198'980});
 }
 
+TEST_CASE("of two sites that have measured, the one with more readings counts") {
+  const testing::TemporaryDirectory oslo, rome;
+  const bool is_rome = GENERATE(false, true);  // who has measured all the time: a site's clock is
+  {                                            // ahead by 2 s, or by 7 s in one bad reading
+    const auto first = observe::trace(oslo.path(), 0), there = observe::trace(rome.path(), 0);
+    first->on_site(joined("oslo"));
+    there->on_site(joined("rome"));
+    first->on_site(of_site(site_published, "oslo", 7, 0, 600'000));
+    there->on_site(of_site(site_read, "oslo", 7, 0, 602'050));
+    is_rome ? tell_ahead(*first, "rome", 7, 0) : tell_ahead(*there, "oslo", -7, 7000);
+    for (int minute = 0; minute < 12; ++minute) {
+      is_rome ? tell_ahead(*there, "oslo", -2, 2000 + 60'000 * minute)
+              : tell_ahead(*first, "rome", 2, 60'000 * minute);
+    }
+  }
+  const auto arrows = arrows_of({oslo.path(), rome.path()});
+  REQUIRE(arrows.size() == 1);
+  CHECK(arrows[0].to.at_ms == 600'050);
+}
+
+namespace {
+
+/// The slices of a merged file, as pairs of times since `zero` in ms.
+std::vector<std::pair<double, double>> slices_of(
+    const std::vector<std::filesystem::path>& directories) {
+  const testing::TemporaryDirectory folder;
+  observe::merge_traces(directories, folder / "all.pftrace");
+  std::ifstream in(folder / "all.pftrace", std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  observe::TraceContent content;
+  REQUIRE(observe::read_trace(bytes, content));
+  const auto zero_ns = static_cast<std::int64_t>(TimelineClock::of_process().at(zero).count());
+  const auto ms = [&](const TrackEvent& event) {
+    return std::round(static_cast<double>(static_cast<std::int64_t>(event.time_ns) - zero_ns) /
+                      1e6);
+  };
+  std::map<std::uint64_t, std::vector<double>> begins;  // by track, of those that have not ended
+  std::vector<std::pair<double, double>> slices;
+  for (const TrackEvent& event : content.events) {
+    if (event.type == observe::event_type::begin) begins[event.track].push_back(ms(event));
+    if (event.type != observe::event_type::end) continue;
+    REQUIRE_FALSE(begins[event.track].empty());
+    slices.emplace_back(begins[event.track].back(), ms(event));
+    begins[event.track].pop_back();
+  }
+  return slices;
+}
+
+}  // namespace
+
+TEST_CASE("a site that starts again with another clock has its times by each of both") {
+  const testing::TemporaryDirectory oslo, rome;
+  // Rome is 2 s ahead, and 32 s after its second start, which has its first reading late.
+  observe::trace(oslo.path(), 0)->on_site(joined("oslo"));
+  {
+    const auto there = observe::trace(rome.path(), 0);
+    there->on_site(joined("rome"));
+    there->on_phase(phase(Phase::step, 0, 0, 2000, 3000));
+    for (const int at : {10'000, 50'000}) tell_ahead(*there, "oslo", -2, 2000 + at);
+    there->on_phase(phase(Phase::step, 0, 1, 62'000, 63'000));
+  }
+  {
+    const auto there = observe::trace(rome.path(), 0);
+    there->on_site(joined("rome"));
+    there->on_phase(phase(Phase::step, 0, 2, 32'000 + 70'000, 32'000 + 71'000));
+    tell_ahead(*there, "oslo", -32, 32'000 + 100'000);
+  }
+  using Slices = std::vector<std::pair<double, double>>;
+  CHECK(slices_of({oslo.path(), rome.path()}) ==
+        Slices{{0, 1000}, {60'000, 61'000}, {70'000, 71'000}});
+}
+
+TEST_CASE("slices do not end before they begin where another site's clock has stepped") {
+  const testing::TemporaryDirectory oslo, rome;
+  // Oslo starts again, with a clock that is 30 s less: Rome is 2 s ahead, then 32 s. One minute
+  // and several minutes lie between the readings.
+  const int second = GENERATE(110'000, 700'000);
+  observe::trace(oslo.path(), 0)->on_site(joined("oslo"));
+  {
+    const auto there = observe::trace(rome.path(), 0);
+    there->on_site(joined("rome"));
+    const int middle = (50'000 + second) / 2;
+    there->on_phase(phase(Phase::step, 0, 0, 40'000, 41'000));
+    there->on_phase(phase(Phase::step, 0, 1, middle - 500, middle + 500));
+    there->on_phase(phase(Phase::step, 0, 2, second - 1000, second));
+    tell_ahead(*there, "oslo", -2, 50'000);
+    tell_ahead(*there, "oslo", -32, second);
+  }
+  for (const auto& [begin, end] : slices_of({oslo.path(), rome.path()})) {
+    CHECK(begin <= end);
+    CHECK(end <= begin + 1000);
+  }
+  using Slices = std::vector<std::pair<double, double>>;
+  const auto slices = slices_of({oslo.path(), rome.path()});
+  CHECK(std::ranges::count(slices, Slices::value_type(38'000, 39'000)) == 1);
+  CHECK(std::ranges::count(slices, Slices::value_type(second - 33'000, second - 32'000)) == 1);
+}
+
 TEST_CASE("a summary adds up phases and waits, and follows waits to their cause") {
   const testing::TemporaryDirectory directory;
   {
@@ -352,7 +450,14 @@ TEST_CASE("bad requests have one clear error") {
   const testing::TemporaryDirectory alone;
   observe::trace(alone.path(), 0);
   CHECK_THROWS_WITH(observe::merge_traces({alone.path(), alone.path()}, alone / "all.pftrace"),
-                    Contains("is not of a site"));
+                    Contains("names no site"));
+  const testing::TemporaryDirectory oslo, again;
+  for (const auto& path : {oslo.path(), again.path()})
+    observe::trace(path, 0)->on_site(joined("oslo"));
+  CHECK_THROWS_WITH(observe::merge_traces({oslo.path(), again.path()}, alone / "all.pftrace"),
+                    Contains("two directories are of site oslo; give each site once"));
+  CHECK_THROWS_WITH(observe::merge_traces({}, alone / "all.pftrace"), Contains("no directory"));
+  CHECK_FALSE(std::filesystem::exists(alone / "all.pftrace"));
   std::ofstream(directory / "trace-0.0a.pftrace") << "this is text, no trace at all";
   CHECK_THROWS_AS(observe::read_traces(directory.path()), Error);
 }
