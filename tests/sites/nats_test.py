@@ -253,16 +253,16 @@ def main():
         last = [line for line in lines if line["kind"] == "epoch"][-1]["site"]
         check(last["exchanges"] >= 10 and last["left_out"] == 0 and last["bytes_received"] > 0, f"metrics have them: {last}")
 
-        merged = subprocess.run([BIN / "fast-trace", "merge", *(site.out for site in sites), "--to", folder / "all.pftrace"],
-                                capture_output=True, text=True, timeout=PATIENCE_S)
-        found = re.search(r"all.pftrace: 3 workers, \d+ events, (\d+) reads with their publications\n", merged.stdout)
+        merged = subprocess.run([BIN / "fast-trace", "merge", *(site.out for site in sites)], capture_output=True, text=True, timeout=PATIENCE_S)
+        timeline = sites[0].out / "traces" / "sites.pftrace"
+        found = re.search(re.escape(str(timeline)) + r": 3 workers, \d+ events, (\d+) reads with their publications\n", merged.stdout)
         read = sum(int(re.search(r"exchanges between sites +\d+, (\d+)", site.text())[1]) for site in sites)
         check(merged.returncode == 0 and found and int(found[1]) == read and "not known" not in merged.stdout,
               f"their timelines have an arrow for each of {read} reads: {merged.stdout}{merged.stderr}")
 
         if importlib.util.find_spec("perfetto"):
             names = [f"{site.name} worker 0" for site in sites]
-            checked = subprocess.run([sys.executable, SOURCE / "tests/observe/check_trace.py", folder / "all.pftrace", *names], timeout=PATIENCE_S)
+            checked = subprocess.run([sys.executable, SOURCE / "tests/observe/check_trace.py", timeline, *names], timeout=PATIENCE_S)
             check(checked.returncode == 0, "Perfetto's schema reads them")
 
         # Sites of several ranks.
