@@ -82,6 +82,18 @@ row skewed-decentlam-long --shards dirichlet:0.1 --lr 0.047 --topology ring --al
 row skewed-apart "${skewed[@]}" --lr-schedule constant --closing-rounds 0
 row skewed-closed "${skewed[@]}" --lr-schedule constant
 
+# At the best of three rates: 0.02, 0.047 and 0.1, of gut 0.02, 0.03 and 0.043.
+for workers in 8 16; do
+  best=(--shards dirichlet:0.1 --lr 0.1)
+  row "best$workers-allreduce" "${best[@]}" --algorithm allreduce
+  ((workers == 8)) || best[3]=0.047
+  row "best$workers-awc" "${best[@]}" --topology ring
+  best[3]=0.043
+  row "best$workers-gut" "${best[@]}" --topology ring --algorithm gut
+done
+row best16-gut-torus "${best[@]}" --topology torus2d --algorithm gut
+workers=8
+
 slow=(--epochs $(((epochs + 2) / 3)) --step-ms 20 --slow 3:4 --evaluate-every 13)
 row slow-allreduce "${slow[@]}" --algorithm allreduce
 row slow-awc "${slow[@]}" --topology ring --staleness inf
