@@ -103,7 +103,8 @@ fs::path find_file(const fs::path& directory, const std::string& file) {
 Splits load_idx(const fs::path& directory, const LoadOptions& options) {
   const int classes = options.classes > 0 ? options.classes : idx_classes;
   std::vector<std::string> names;
-  if (options.purpose == Purpose::training) names = idx_class_names(directory, classes);
+  if (options.purpose != Purpose::prediction)
+    names = idx_class_names(directory, options.purpose == Purpose::training ? classes : 0);
   const auto part = [&](const std::string& name) {
     return read_idx(find_file(directory, name + "-images-idx3-ubyte"),
                     find_file(directory, name + "-labels-idx1-ubyte"), classes, options.limit);

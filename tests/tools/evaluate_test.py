@@ -436,6 +436,9 @@ def test_named_images():
     said("export", "clothes", "--to", "clothes.onnx")
     check(json.dumps(names, separators=(",", ":")).encode() in pathlib.Path("clothes.onnx").read_bytes(), "clothes: ONNX")
     (folder / "classes.txt").write_text("a\nb\nc\n")
+    (folder / "classes.txt").write_text("a\nb\n")
+    refused(2, "its classes are a, b, those of the model", "evaluate", "clothes", "--data", "shirts")
+    (folder / "classes.txt").write_text("a\nb\nc\n")
     refused(2, "its classes are a, b, c, those of the model of clothes/mean-model.safetensors are T-shirt/top", "evaluate", "clothes", "--data", "shirts")
 
 

@@ -27,7 +27,7 @@ Dataset read_idx(const std::filesystem::path& images, const std::filesystem::pat
                  int classes = 10, std::size_t limit = 0);
 
 /// The names of classes in classes.txt beside such files, one a line. Empty if there is no such
-/// file. Throws Error(data) unless it has `classes` different names.
+/// file. Throws Error(data) unless it has `classes` different names (0: does not look).
 std::vector<std::string> idx_class_names(const std::filesystem::path& directory, int classes);
 
 // Reader of the binary versions of CIFAR-10 and CIFAR-100

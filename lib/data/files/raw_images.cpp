@@ -272,8 +272,8 @@ std::vector<std::string> idx_class_names(const std::filesystem::path& directory,
   if (!std::filesystem::exists(file, error)) return {};
   std::vector<std::string> names = names_in_lines(read_text(file, "read_idx"));
   const std::set<std::string_view> different(names.begin(), names.end());
-  require(std::cmp_equal(names.size(), classes) && different.size() == names.size(),
-          ErrorKind::data,
+  const bool fits = std::cmp_equal(names.size(), classes) && different.size() == names.size();
+  require(classes == 0 || fits, ErrorKind::data,
           "read_idx: {} has {} names, {} of them different, for {} classes; write one name a line "
           "in the order of the labels, or give their number (--classes N)",
           file.string(), names.size(), different.size(), classes);
