@@ -267,8 +267,8 @@ one-peer exponential.
 - With `awc` and `atc`, each worker has a momentum of its own, whose noise keeps the workers apart.
   That of `gut` is the change of the averaged weights. `averaged_momentum` sends its own. It sends
   twice as much, while gradients are computed, and fits graphs that change.
-- Both need lazy weights on a torus, `averaged_momentum` also on a ring; see [Keep `awc` and `atc`
-  stable](../how-to/choose-a-topology.md#keep-awc-and-atc-stable).
+- `atc` and `averaged_momentum` need lazy weights on a torus, the latter also on a ring; see [Keep
+  `awc` and `atc` stable](../how-to/choose-a-topology.md#keep-awc-and-atc-stable).
 - Differences are larger in short runs. With 5 epochs and seeds 101 to 104, all-reduce ended at
   88.18 %. On the torus, `averaged_momentum` ended at 88.06, `gut` at 87.88, `decentlam` at 87.80,
   `atc` at 87.72, `awc` at 87.36. On the one-peer graph, `averaged_momentum` ended at 87.90, `atc`
@@ -295,7 +295,8 @@ Shards are skewed by label, Dirichlet(0.1). The topology is a ring and the learn
 ![accuracy over epochs](../pictures/convergence-skewed.svg)
 ![consensus distance over rounds](../pictures/convergence-skewed-distance.svg)
 
-Each at the best of three rates, which are 0.02, 0.047 and 0.1, and 0.02, 0.03 and 0.043 for `gut`:
+The next rows have the best of three rates: of 0.02, 0.047 and 0.1, or with `gut` of 0.02, 0.03 and
+0.043.
 
 {paired(group("best8"))}
 

@@ -9,7 +9,12 @@
 
 namespace fast::algorithm {
 
-// What rules share that remember where a worker stood.
+// How rules begin that keep vectors between rounds.
+
+template <class T>
+FAST_HOST_DEVICE void clear_state(const Block<T>& block, int vector) {
+  for (std::size_t e = 0; e < block.count; ++e) block.state[vector][e] = 0;
+}
 
 /// State 0 is where the worker stands, state 1, which steps and combinations build up, is empty.
 template <class T>

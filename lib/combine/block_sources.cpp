@@ -111,14 +111,17 @@ bool BlockSources::counts() {
     renew(false);
     return false;
   }
-  begun_ = true;
-  reads_ = 1;
+  note_whole_block();
   return true;
 }
 
-void BlockSources::renew(bool counts) {
-  begun_ = begun_ || counts;
-  if (counts) reads_ = 1;
+void BlockSources::note_whole_block() {
+  begun_ = true;
+  reads_ = 1;
+}
+
+void BlockSources::renew(bool progressed) {
+  if (progressed) note_whole_block();
   const Stopwatch watch(waited_s_);
   ++rejected_;
   std::vector<Arrival> newer;

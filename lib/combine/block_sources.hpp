@@ -105,8 +105,8 @@ class BlockSources {
   /// A payload has changed.
   bool any_torn() const;
   /// Fetches the payloads that have changed, or leaves these neighbors out. It does not throw, as
-  /// blocks may be combined. `counts`: a block was read whole since the last call.
-  void renew(bool counts);
+  /// blocks may be combined. `progressed`: a block was read whole since the last call.
+  void renew(bool progressed);
   /// After all blocks: blocks until all payloads are there. False if one does not come, or if what
   /// was read of one was not whole: its writer has gone on without this worker.
   bool are_whole() { return !exact_ || (await(whole_payload) && !any_torn()); }
@@ -125,6 +125,7 @@ class BlockSources {
  private:
   bool await(std::size_t bytes);
   bool counts();
+  void note_whole_block();
   bool is_torn(const Arrival& arrival) const;
   void list();
 

@@ -80,19 +80,26 @@ void HostMixer::sweep(const Pass& pass, const PayloadPart& part) {
     const auto piece = part == PayloadPart() ? whole : piece_within(whole, part);
     if (!piece) continue;
     const std::size_t count = piece->segment.element_count;
-    const std::size_t at_once = shared ? part_elements : count;
-    for (std::size_t first = 0; first < count; first += at_once)
-      parts.push_back({*piece, first, std::min(count, first + at_once)});
+    if (!shared) {
+      sweep_alone(pass, {*piece, 0, count});
+      continue;
+    }
+    for (std::size_t first = 0; first < count; first += part_elements)
+      parts.push_back({*piece, first, std::min(count, first + part_elements)});
   }
-  if (shared && parts.size() > 1) return share(pass, parts);
-  for (Part& each : parts) sweep(pass, each, false);
+  if (parts.size() > 1) return share(pass, parts);
+  if (!parts.empty()) sweep_alone(pass, std::move(parts.front()));
+}
+
+void HostMixer::sweep_alone(const Pass& pass, Part part) {
+  sweep(pass, part, false);
+  finite_ = finite_ && part.finite;
 }
 
 void HostMixer::sweep(const Pass& pass, Part& part, bool shared) {
   with_floating(part.piece.segment.dtype, [&]<class Stored>(Stored) {
     SegmentSweep<Stored>(*this, pass, part, shared).run();
   });
-  if (!shared) finite_ = finite_ && part.finite;
 }
 
 /// Where a part stops, the sources are fetched anew, and the threads go on.

@@ -28,6 +28,7 @@ class HostMixer final : public Mixer {
   /// Whether threads may share the blocks of that pass.
   bool may_share(const Pass& pass) const;
   void sweep(const Pass& pass, Part& part, bool shared);
+  void sweep_alone(const Pass& pass, Part part);
   void share(const Pass& pass, std::vector<Part>& parts);
   void begin_message(const Pass& pass);
   /// The number by which a message of that combination says which entries travel.

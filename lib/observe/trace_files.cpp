@@ -34,12 +34,12 @@ std::uint64_t later(std::uint64_t time_ns, double seconds) {
   return time_ns + static_cast<std::uint64_t>(std::llround(seconds * 1e9));
 }
 
-/// How far a clock is ahead of another one, by its own times.
+constexpr std::uint64_t minute_ns = 60'000'000'000;
+
+/// How far a clock is ahead of another one, by its own times. Lines lead from reading to reading,
+/// but not over two minutes or a step.
 class Offsets {
  public:
-  /// Lines lead from reading to reading. With `longest_ns`, steps are none, and longer gaps.
-  explicit Offsets(std::uint64_t longest_ns = 0) : longest_ns_(longest_ns) {}
-
   void add(std::uint64_t time_ns, double offset_s) { readings_[time_ns] = offset_s; }
   void add(const Offsets& others) {
     readings_.insert(others.readings_.begin(), others.readings_.end());
@@ -48,7 +48,7 @@ class Offsets {
   std::uint64_t corrected(std::uint64_t time_ns) const { return later(time_ns, -at(time_ns)); }
   /// Of the other clock.
   Offsets reversed() const {
-    Offsets result(longest_ns_);
+    Offsets result;
     for (const auto& [time_ns, offset_s] : readings_)
       result.add(later(time_ns, -offset_s), -offset_s);
     return result;
@@ -69,12 +69,10 @@ class Offsets {
   /// A larger change is a step: one of the two clocks is that of a new process.
   bool is_line(std::uint64_t length_ns, double change_s) const {
     constexpr double steepest = 0.1;
-    if (longest_ns_ == 0) return true;
-    return length_ns <= longest_ns_ &&
+    return length_ns <= 2 * minute_ns &&
            std::abs(change_s) * 1e9 <= steepest * static_cast<double>(length_ns);
   }
 
-  std::uint64_t longest_ns_;
   std::map<std::uint64_t, double> readings_;  ///< not empty when at() is called
 };
 
@@ -189,12 +187,10 @@ struct SiteTrace {
     }
     for (const auto& [key, event] : latest) {
       const auto& [site, start, minute] = key;
-      auto& offsets = ahead_of[site].try_emplace(start, 2 * minute_ns).first->second;
-      offsets.add(later(event->time_ns, event->number), event->number);
+      ahead_of[site][start].add(later(event->time_ns, event->number), event->number);
     }
   }
 
-  static constexpr std::uint64_t minute_ns = 60'000'000'000;
   TraceContent content;
   std::string name;
   /// Clocks of other sites, of this one's, as measured in each start of its job.
@@ -211,7 +207,7 @@ struct SiteOffsets {
 /// has more readings.
 std::optional<SiteOffsets> offsets_of(const SiteTrace& site, const SiteTrace& other) {
   const auto measured = [](const SiteTrace& by, const SiteTrace& of, bool reversed) {
-    SiteOffsets result{{}, Offsets(2 * SiteTrace::minute_ns)};
+    SiteOffsets result;
     const auto found = by.ahead_of.find(of.name);
     if (found == by.ahead_of.end()) return result;
     for (const auto& [start, offsets] : found->second) {

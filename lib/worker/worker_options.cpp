@@ -7,7 +7,8 @@ using namespace options;
 
 constexpr double bytes_of_megabit = 1e6 / 8;
 constexpr Range one_to_a_thousand{.low = 1, .high = 1001, .text = "a {} from 1 to 1000,"};
-constexpr Range few_threads{.low = 1, .high = 257, .text = "a {} from 1 to 256,"};
+constexpr Range few_threads{
+    .low = 1, .high = most_mixing_threads + 1, .text = "a {} from 1 to 256,"};
 
 Value<WeightRule> weight_rules() {
   std::vector<std::pair<std::string, WeightRule>> rules;

@@ -207,7 +207,7 @@ train::TrainerOptions trainer_options(const Options& o) {
     trainer.augmentation = {o.augment ? data::Augmentation().padding : 0, o.augment, o.rotate,
                             o.color_jitter, o.erase};
   trainer.prefetch.ahead = static_cast<std::size_t>(prefetch_of(o));
-  trainer.worker.mixing_threads = std::min(o.threads, 256);  // the most that it takes
+  trainer.worker.mixing_threads = std::min(o.threads, most_mixing_threads);
   trainer.prefetch.deadline = o.trainer.worker.deadline;
   trainer.learning_rate.base = learning_rate_of(o);
   trainer.all_reduce = is_all_reduce(o);

@@ -248,7 +248,9 @@ struct Block {
 };
 using AnyBlock = std::variant<Block<float>, Block<double>>;
 
-/// The sweeps over all blocks, in order of Block::first but for rules whose kernel devices know.
+/// The sweeps over all blocks of the model, in ascending order of Block::first. Several
+/// WorkerOptions::mixing_threads sweep the blocks of a rule that devices know at once, in any
+/// order.
 enum class Sweep {
   /// Once with the initial weights in `current`, when weights were loaded by hand, and, of rules
   /// that remember their neighbors, when one of these has left or come back.

@@ -43,7 +43,8 @@ class SlotStep {
   /// Gradients at `weights`, all parameters in their order, which are only read; returns the mean
   /// loss.
   virtual double find_gradients(const void* weights, const Batch& batch) = 0;
-  /// Adds the optimizer's step to weights [first, first + count); each once, by mixing_threads.
+  /// Adds the optimizer's step to weights [first, first + count); each once after find_gradients().
+  /// Several WorkerOptions::mixing_threads call it at once, for parts that do not overlap.
   virtual void add_step(std::size_t first, void* weights, std::size_t count) = 0;
 };
 

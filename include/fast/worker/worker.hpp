@@ -118,6 +118,9 @@ enum class NotFinite {
   heal,   ///< the worker takes its last publication or its neighbors' average instead
 };
 
+/// The largest WorkerOptions::mixing_threads.
+inline constexpr int most_mixing_threads = 256;
+
 struct WorkerOptions {
   algorithm::Rule algorithm = algorithm::awc();
   /// Of the device that the tensors are on (all of them); null: they are in host memory. Workers
@@ -141,10 +144,11 @@ struct WorkerOptions {
   /// are coded each time. For rules that keep nothing between averages (awc, atc, local, pairwise),
   /// at staleness 0; others are refused. Rounds count steps, as ever.
   std::int64_t mix_times = 1;
-  /// So many threads average weights in host memory, the calling one among them: 1 to 256. They
-  /// need as many cores. The bits are the same with any number. Rules whose elements depend on each
-  /// other or are taken in order, robust averaging and messages that are still arriving keep to one
-  /// thread. A PartUpdate is called by all of them.
+  /// So many threads average weights in host memory, the calling one among them: 1 to
+  /// most_mixing_threads. They need as many cores. The bits are the same with any number. All of
+  /// them call a PartUpdate. One thread averages models of up to 65,536 parameters, by rules that
+  /// devices do not know, by running sums, in sparse messages, by trimmed means, and while messages
+  /// arrive.
   int mixing_threads = 1;
   Initial initial = Initial::broadcast;
   Seconds deadline{300};  ///< for start-up, and for a wait without progress of any worker; on a

@@ -21,7 +21,7 @@ struct A2cid2 : WeightsPublished {
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.state[0][e] = 0;
+    clear_state(block, 0);
   }
   void begin_combine(const RoundInfo& info, std::span<const double> own,
                      std::span<const double> pull);

@@ -123,7 +123,7 @@ struct D2 {
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.state[0][e] = 0;
+    clear_state(block, 0);
   }
   template <class T>
   FAST_HOST_DEVICE void publish(const Block<T>& block) {
@@ -154,7 +154,7 @@ struct Edm {
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
     init_reference(block);
-    for (std::size_t e = 0; e < block.count; ++e) block.state[2][e] = 0;
+    clear_state(block, 2);
   }
   template <class T>
   FAST_HOST_DEVICE void publish(const Block<T>& block) {
@@ -194,7 +194,7 @@ struct Gut {
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.state[0][e] = 0;
+    clear_state(block, 0);
     if (options.momentum == 0) return;
     for (std::size_t e = 0; e < block.count; ++e) {
       block.state[1][e] = block.current[e];
@@ -270,7 +270,7 @@ struct AveragedMomentum {
 
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
-    for (std::size_t e = 0; e < block.count; ++e) block.state[0][e] = 0;
+    clear_state(block, 0);
   }
   template <class T>
   FAST_HOST_DEVICE void publish(const Block<T>& block) {
