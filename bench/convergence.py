@@ -30,12 +30,14 @@ ROWS = {
     "sixteen-gut-torus": "`gut`, torus 4x4",
     "sixteen-gut-ring": "`gut`, ring",
     "sixteen-atc-torus": "`atc`, torus 4x4, lazy weights",
-    "sixteen-averaged-momentum-one-peer": "`averaged_momentum`, one-peer exponential",
-    "sixteen-averaged-momentum-torus": "`averaged_momentum`, torus 4x4, lazy weights",
-    "sixteen-averaged-momentum-ring": "`averaged_momentum`, ring, lazy weights",
+    "sixteen-averaged-momentum-before": "`averaged_momentum`, one-peer exponential",
+    "sixteen-averaged-momentum-torus": "`averaged_momentum`, `atc=true`, torus 4x4",
+    "sixteen-averaged-momentum-ring": "`averaged_momentum`, `atc=true`, ring",
+    "sixteen-averaged-momentum-one-peer": "`averaged_momentum`, `atc=true`, one-peer exponential",
     "lstm-allreduce": "all-reduce",
-    "lstm-averaged-momentum-torus": "`averaged_momentum`, torus 4x4, lazy weights",
-    "lstm-averaged-momentum-ring": "`averaged_momentum`, ring, lazy weights",
+    "lstm-allreduce-warm": "all-reduce, 2.5 epochs of warm-up",
+    "lstm-averaged-momentum-torus": "`averaged_momentum`, torus 4x4",
+    "lstm-averaged-momentum-ring": "`averaged_momentum`, ring",
     "lstm-averaged-momentum-one-peer": "`averaged_momentum`, one-peer exponential",
     "skewed-allreduce": "all-reduce",
     "skewed-awc": "`awc`",
@@ -266,17 +268,18 @@ one-peer exponential.
 
 - With `awc` and `atc`, each worker has a momentum of its own, whose noise keeps the workers apart.
   That of `gut` is the change of the averaged weights. `averaged_momentum` sends its own. It sends
-  twice as much, while gradients are computed, and fits graphs that change.
-- `atc` and `averaged_momentum` need lazy weights on a torus, the latter also on a ring; see [Keep
-  `awc` and `atc` stable](../how-to/choose-a-topology.md#keep-awc-and-atc-stable).
+  twice as much, and fits graphs that change. With `atc=true` it needs no lazy weights. Without, it
+  sends while gradients are computed. See [Keep `awc` and `atc`
+  stable](../how-to/choose-a-topology.md#keep-awc-and-atc-stable).
 - Differences are larger in short runs. With 5 epochs and seeds 101 to 104, all-reduce ended at
   88.18 %. On the torus, `averaged_momentum` ended at 88.06, `gut` at 87.88, `decentlam` at 87.80,
   `atc` at 87.72, `awc` at 87.36. On the one-peer graph, `averaged_momentum` ended at 87.90, `atc`
   at 87.58, `gossip_pga`, exact every 8 rounds, at 87.57, `quasi_global_momentum` with `mu=0.5` at
   87.55.
 
-An LSTM (`--model lstm`), with {len(rows["lstm-allreduce"].summaries)} seeds. All-reduce was tried with rates from 0.05 to 0.8: after 3
-epochs, 0.6 and 0.8 were best.
+An LSTM (`--model lstm`), with {len(rows["lstm-allreduce"].summaries)} seeds. `averaged_momentum` has `atc=true` and 2.5 epochs of
+warm-up. For all, the rates 0.8 and 1.2 were tried with 1 and 2.5 epochs of warm-up and two other
+seeds, for all-reduce also 0.05 to 0.6 and 1.6.
 
 {paired(group("lstm"))}
 

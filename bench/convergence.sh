@@ -54,15 +54,18 @@ row sixteen-allreduce --lr 0.1 --algorithm allreduce
 row sixteen-gut-torus --lr 0.043 --topology torus2d --algorithm gut
 row sixteen-gut-ring --lr 0.043 --topology ring --algorithm gut
 row sixteen-atc-torus --lr 0.1 --topology torus2d --algorithm atc --lazy-weights
-row sixteen-averaged-momentum-one-peer --lr 0.1 --topology one_peer_exponential --algorithm averaged_momentum
-row sixteen-averaged-momentum-torus --lr 0.1 --topology torus2d --algorithm averaged_momentum --lazy-weights
-row sixteen-averaged-momentum-ring --lr 0.1 --topology ring --algorithm averaged_momentum --lazy-weights
-usual=5 lstm=(--model lstm --lr 0.8)
+averaged=(--algorithm averaged_momentum --algorithm-option atc=true)
+row sixteen-averaged-momentum-before --lr 0.1 --topology one_peer_exponential --algorithm averaged_momentum
+row sixteen-averaged-momentum-one-peer --lr 0.1 --topology one_peer_exponential "${averaged[@]}"
+row sixteen-averaged-momentum-torus --lr 0.1 --topology torus2d "${averaged[@]}"
+row sixteen-averaged-momentum-ring --lr 0.1 --topology ring "${averaged[@]}"
+usual=5 lstm=(--model lstm --lr 1.2)
 row lstm-allreduce "${lstm[@]}" --algorithm allreduce
-lstm+=(--algorithm averaged_momentum)
-row lstm-averaged-momentum-torus "${lstm[@]}" --topology torus2d --lazy-weights
-row lstm-averaged-momentum-ring "${lstm[@]}" --topology ring --lazy-weights
-row lstm-averaged-momentum-one-peer "${lstm[@]}" --topology one_peer_exponential
+lstm+=(--warmup 2.5)
+row lstm-allreduce-warm "${lstm[@]}" --algorithm allreduce
+row lstm-averaged-momentum-torus "${lstm[@]}" --topology torus2d "${averaged[@]}"
+row lstm-averaged-momentum-ring "${lstm[@]}" --topology ring "${averaged[@]}"
+row lstm-averaged-momentum-one-peer "${lstm[@]}" --topology one_peer_exponential "${averaged[@]}"
 workers=8 usual=3
 
 skewed=(--shards dirichlet:0.1 --lr 0.02)

@@ -24,6 +24,7 @@ const std::vector<Feature>& features() {
       {"ema", {"--ema", "0.9"}, {"rotating", "validation"}},
       {"mix", {"--mix-every", "2"}, {"none", "allreduce", "rotating"}},
       {"mix_times", {"--mix-times", "3"}, {"rotating"}, {"awc", "atc", "local", "pairwise"}},
+      {"momentum_after", {"--algorithm-option", "atc=true"}, {}, {"averaged_momentum"}},
       {"take_over", {"--take-over", "--shards", "dirichlet:0.5"}, {"allreduce", "balance"}},
       {"validation", {"--validation", "0.2"}, {"ema"}},
   };

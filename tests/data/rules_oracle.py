@@ -13,7 +13,8 @@ Problem, rounds and matrices are those of outer_oracle.py. Round t (from 0) uses
     relay_sum  along edges of a tree: messages are sums, beside their counts; the average is over those counted.
     a2cid2     x and x~ take the gradient's step; a pair's x meet half-way, x~ moves by alpha~ of the difference; then
                both mix for a time of 1.
-    averaged_momentum  m_i = g_i + beta sum_j W_ij m_j, x_i = sum_j W_ij x_j - lr m_i.
+    averaged_momentum  m_i = g_i + beta sum_j W_ij m_j, x_i = sum_j W_ij x_j - lr m_i; with atc, neighbors average what
+               momentum SGD, m_i = g_i + beta m_i and x_i = x_i - lr m_i, has made.
 """
 import gzip
 import json
@@ -144,8 +145,12 @@ def averaged_momentum(case, grad, par):
     m = np.zeros_like(x)
     for t in range(case["rounds"]):
         w = np.array(case["weights"][t % len(case["weights"])])
-        m = grad(x) + par["beta"] * (w @ m)
-        x = w @ x - case["lr"] * m
+        if "atc" in par:
+            m = grad(x) + par["beta"] * m
+            m, x = w @ m, w @ (x - case["lr"] * m)
+        else:
+            m = grad(x) + par["beta"] * (w @ m)
+            x = w @ x - case["lr"] * m
         yield x
 
 
@@ -185,6 +190,10 @@ def cases(seed=17, dim=5, rounds=30):
         ("averaged_momentum", 8, one_peer(8), dict(beta=0.9)),
         ("averaged_momentum", 7, [directed_ring(7)], dict(beta=0.6)),
         ("averaged_momentum", 4, complete(4), dict(beta=0.8)),
+        ("averaged_momentum", 5, [metropolis(ring(5))], dict(beta=0.9, atc=True)),
+        ("averaged_momentum", 8, one_peer(8), dict(beta=0.9, atc=True)),
+        ("averaged_momentum", 7, [directed_ring(7)], dict(beta=0.6, atc=True)),
+        ("averaged_momentum", 3, [metropolis(chain(3))], dict(beta=0.8, atc=True)),
     ]
     for name, n, weights, par in table:
         case = dict(algorithm=name, workers=n, lr=0.05, rounds=rounds, parameters=par,
@@ -195,7 +204,7 @@ def cases(seed=17, dim=5, rounds=30):
 def for_library(case):
     names = dict(edm=dict(beta="momentum"), gut=dict(beta="momentum", mu="mu"), relay_sum={},
                  a2cid2=dict(eta="mixing_rate", alpha="second_step"),
-                 averaged_momentum=dict(beta="momentum"))[case["algorithm"]]
+                 averaged_momentum=dict(beta="momentum", atc="atc"))[case["algorithm"]]
     options = {names[key]: value for key, value in case["parameters"].items() if key in names}
     degree = (np.array(case["weights"][0]) > 0).sum(axis=0).max().item() - 1
     if case["algorithm"] == "relay_sum" and degree > 2:
@@ -219,7 +228,10 @@ def check(log, made):
         x, par, name = np.array(case["trajectory"]), case["parameters"], case["algorithm"]
         assert np.isfinite(x).all() and np.abs(x).max() < 20, name
         for key, value in par.items():
-            other = dict(par, **{key: value * 1.001 + (0.001 if value == 0 else 0)})
+            if value is True:
+                other = {other: par[other] for other in par if other != key}
+            else:
+                other = dict(par, **{key: value * 1.001 + (0.001 if value == 0 else 0)})
             assert np.abs(like(case, parameters=other) - x).max() > 1e-6, (name, key)
         if len(case["weights"]) > 1 and name != "averaged_momentum":  # whose rounds commute
             assert np.abs(like(case, weights=case["weights"][::-1]) - x).max() > 1e-3

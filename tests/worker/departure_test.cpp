@@ -115,11 +115,11 @@ TEST_CASE("rules that correct for different data find the optimum of those that 
 TEST_CASE("the mean of those that stay goes to their optimum, whatever the rule remembers") {
   // The mean of the weights makes gradient steps towards the mean of equally curved optima.
   const algorithm::Parameters dense{{"fraction", "1"}}, calm{{"momentum", "0.5"}};
-  for (const Run& run :
-       {Run{"awc", {}}, Run{"push_sum", {}}, Run{"choco", dense},
-        Run{"choco", {{"fraction", "0.4"}}}, Run{"decentlam", calm},
-        Run{"quasi_global_momentum", calm}, Run{"gut", {}}, Run{"averaged_momentum", {}},
-        Run{"gut", {{"momentum", "0"}, {"mu", "0.9"}}}}) {
+  for (const Run& run : {Run{"awc", {}}, Run{"push_sum", {}}, Run{"choco", dense},
+                         Run{"choco", {{"fraction", "0.4"}}}, Run{"decentlam", calm},
+                         Run{"quasi_global_momentum", calm}, Run{"gut", {}},
+                         Run{"averaged_momentum", {}}, Run{"averaged_momentum", {{"atc", "true"}}},
+                         Run{"gut", {{"momentum", "0"}, {"mu", "0.9"}}}}) {
     INFO(run.rule);
     CHECK(average_of(train(run).x) == Approx(survivors_optimum()).margin(1e-6));
   }

@@ -260,6 +260,8 @@ inline std::vector<DeviceSetting> device_settings() {
           {"quasi_global_momentum"},
           {"averaged_momentum"},
           {"averaged_momentum", {}, "identity", 1},
+          {"averaged_momentum", {{"atc", "true"}}},
+          {"averaged_momentum", {{"atc", "true"}}, "identity", 1},
           {"awc", {{"consensus", "0.5"}}},
           {"awc", {{"consensus", "0.5"}}, "identity", 1},
           {"diloco", {{"period", "2"}}},

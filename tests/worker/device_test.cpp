@@ -285,6 +285,7 @@ TEMPLATE_TEST_CASE(
                                       {"gut"},
                                       {"decentlam"},
                                       {"averaged_momentum"},
+                                      {"averaged_momentum", {{"atc", "true"}}},
                                       {"push_sum"},
                                       {"gradient_tracking"},
                                       {"gasloc", changes}};

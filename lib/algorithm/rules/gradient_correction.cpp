@@ -171,7 +171,7 @@ const RuleEntry entries::decentlam{[](ParameterReader& reader) {
 }};
 
 RuleTraits AveragedMomentum::traits() const {
-  return {
+  RuleTraits traits{
       .name = "averaged_momentum",
       .summary = "s ← β W s + δ, x⁺ = W x + s: neighbors average momentum as weights",
       .source = "DmSGD, Ying et al. 2021, arXiv 2110.13363, algorithm 1, with steps after averages",
@@ -181,8 +181,17 @@ RuleTraits AveragedMomentum::traits() const {
       .step = {.own_momentum = true,
                .stable_rates = "averaged_momentum is stable for learning rate x curvature "
                                "below (1 + e)(1 + momentum x e), where e is the smallest "
-                               "eigenvalue of the weights"},
-      .parameters = fmt::format("momentum={}", options.momentum)};
+                               "eigenvalue of the weights; with atc=true for larger ones"},
+      .parameters = fmt::format("momentum={} atc={}", options.momentum, options.atc)};
+  if (options.atc) {
+    traits.summary = "s ← W (β s + δ), x⁺ = W (x + β s + δ): neighbors average momentum as weights";
+    traits.source = "DmSGD, Ying et al. 2021, arXiv 2110.13363, algorithm 1, averaging new weights";
+    traits.messages.republishes = true;
+    traits.timing.publish_point = PublishPoint::after_step;
+    traits.memory.vectors = 2;
+    traits.step.stable_rates = {};
+  }
+  return traits;
 }
 
 Rule averaged_momentum(const AveragedMomentumOptions& options) {
@@ -193,6 +202,7 @@ Rule averaged_momentum(const AveragedMomentumOptions& options) {
 const RuleEntry entries::averaged_momentum{[](ParameterReader& reader) {
   AveragedMomentumOptions options;
   reader.read("momentum", options.momentum);
+  reader.read("atc", options.atc);
   return algorithm::averaged_momentum(options);
 }};
 

@@ -259,8 +259,8 @@ struct DecentLam : WeightsPublished {
 
 // Averaged momentum: what a step and a combination do to each element.
 
-/// Memory: P of state, slots of 2P. Bytes: 2P a neighbor. State: s. In the paper's form,
-/// s⁺ = W (β s + δ) and x⁺ = W (x + s), neighbors wait for the gradient.
+/// Memory: P of state (2P with `atc`), slots of 2P. Bytes: 2P a neighbor.
+/// State: s; with `atc` also where the worker stood.
 struct AveragedMomentum {
   using Arithmetic = AveragedMomentum;
 
@@ -271,21 +271,36 @@ struct AveragedMomentum {
   template <class T>
   FAST_HOST_DEVICE void start(const Block<T>& block) {
     clear_state(block, 0);
+    if (!options.atc) return;
+    for (std::size_t e = 0; e < block.count; ++e) block.state[1][e] = block.current[e];
   }
   template <class T>
   FAST_HOST_DEVICE void publish(const Block<T>& block) {
+    const T beta = static_cast<T>(options.momentum);
     for (std::size_t e = 0; e < block.count; ++e) {
-      block.payload[0][e] = block.current[e];
-      block.payload[1][e] = block.state[0][e];
+      T weights = block.current[e], momentum = block.state[0][e];
+      if (options.atc) {
+        const T stood = block.state[1][e];
+        momentum = beta * momentum + (weights - stood);
+        weights = stood + momentum;
+      }
+      block.payload[0][e] = weights;
+      block.payload[1][e] = momentum;
     }
   }
   template <class T>
   FAST_HOST_DEVICE void combine(const Block<T>& block) {
     const T beta = static_cast<T>(options.momentum);
     for (std::size_t e = 0; e < block.count; ++e) {
-      const T carried = beta * (block.own[1][e] + block.pull[1][e]);
-      block.state[0][e] = carried + (block.current[e] - block.own[0][e]);
-      block.current[e] += carried + block.pull[0][e];
+      const T momentum = block.own[1][e] + block.pull[1][e];
+      if (options.atc) {
+        block.state[0][e] = momentum;
+        block.state[1][e] = block.current[e] = block.own[0][e] + block.pull[0][e];
+      } else {
+        const T carried = beta * momentum;
+        block.state[0][e] = carried + (block.current[e] - block.own[0][e]);
+        block.current[e] += carried + block.pull[0][e];
+      }
     }
   }
 };

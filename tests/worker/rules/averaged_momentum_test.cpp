@@ -25,11 +25,11 @@ double variance(double a, double b) {
 }
 
 /// Of a worker from the mean, for steps of uniform noise in [-1, 1], squared.
-double measured_distance(bool averaged, std::uint64_t seed) {
+double measured_distance(const algorithm::Rule& rule, std::uint64_t seed) {
   constexpr int workers = 16, elements = 64, settled = 400, rounds = 4000;
   WorkerOptions options;
-  options.algorithm =
-      averaged ? algorithm::averaged_momentum({.momentum = beta}) : algorithm::awc();
+  options.algorithm = rule;
+  const double outer = rule.traits().step.own_momentum ? 0 : beta;
   Lockstep<double> run(stencil::ring(), workers, std::vector<double>(elements), options);
   std::vector<std::vector<double>> velocity(workers, std::vector<double>(elements));
   Rng rng(seed);
@@ -39,7 +39,7 @@ double measured_distance(bool averaged, std::uint64_t seed) {
         [&](int worker, std::span<double> x) {
           auto& own = velocity[static_cast<std::size_t>(worker)];
           for (std::size_t e = 0; e < x.size(); ++e) {
-            own[e] = (averaged ? 0 : beta * own[e]) + rng.uniform(-1, 1);
+            own[e] = outer * own[e] + rng.uniform(-1, 1);
             x[e] += own[e];
           }
         },
@@ -56,22 +56,29 @@ double measured_distance(bool averaged, std::uint64_t seed) {
 TEST_CASE("averaged momentum keeps workers as near as its closed form, momentum of their own not") {
   const std::uint64_t seed = test_seed(5);
   INFO("FAST_TEST_SEED=" << seed);
-  double averaged = 0, own = 0;  // of the ring's modes apart from the mean, 1/3 of uniform noise
+  // Of the ring's modes apart from the mean, 1/3 of uniform noise.
+  double averaged = 0, averaged_after = 0, own = 0;
   for (int k = 1; k < 16; ++k) {
     const double mode = (1 + 2 * std::cos(2 * std::numbers::pi * k / 16)) / 3;
     averaged += variance(mode, beta * mode) / 48;
+    averaged_after += mode * mode * variance(mode, beta * mode) / 48;
     own += variance(mode, beta) / 48;
   }
   CHECK(own > 2.1 * averaged);
-  CHECK(measured_distance(true, seed) == Approx(averaged).epsilon(0.06));
-  CHECK(measured_distance(false, seed) == Approx(own).epsilon(0.06));
+  CHECK(averaged > 1.05 * averaged_after);
+  const auto rule = [](bool atc) {
+    return algorithm::averaged_momentum({.momentum = beta, .atc = atc});
+  };
+  CHECK(measured_distance(rule(false), seed) == Approx(averaged).epsilon(0.02));
+  CHECK(measured_distance(rule(true), seed) == Approx(averaged_after).epsilon(0.02));
+  CHECK(measured_distance(algorithm::awc(), seed) == Approx(own).epsilon(0.06));
 }
 
 /// The largest weight after many steps on a quadratic with γ·L = a.
 double left_after_steps(const TopologyRule& graph, int workers, double momentum, bool lazy,
-                        double a) {
+                        double a, bool atc = false) {
   WorkerOptions options;
-  options.algorithm = algorithm::averaged_momentum({.momentum = momentum});
+  options.algorithm = algorithm::averaged_momentum({.momentum = momentum, .atc = atc});
   options.lazy_weights = lazy;
   Lockstep<double> run(graph, workers, {1.0}, options);
   double most = 0;
@@ -103,6 +110,9 @@ TEST_CASE("averaged momentum is stable below its limit, and grows above it") {
       const double limit = averaged_momentum_stability_factor(smallest, momentum);
       CHECK(left_after_steps(one.graph, one.workers, momentum, one.lazy, .95 * limit) < 1e-3);
       CHECK(left_after_steps(one.graph, one.workers, momentum, one.lazy, 1.05 * limit) > 1e3);
+      const double alone = 2 * (1 + momentum);  // the limit without exchange
+      CHECK(left_after_steps(one.graph, one.workers, momentum, one.lazy, .95 * alone, true) < 1e-3);
+      CHECK(left_after_steps(one.graph, one.workers, momentum, one.lazy, 1.05 * alone, true) > 1e3);
     }
   }
 }
