@@ -11,9 +11,11 @@ import os
 import pathlib
 import random
 import re
+import select
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
 
@@ -413,6 +415,16 @@ def test_digits():
         one, all_cores = (subprocess.run(command, check=True, capture_output=True, timeout=60, preexec_fn=prepare).stdout
                           for prepare in (lambda: os.sched_setaffinity(0, {core}), None))
         check(one == all_cores and len(one) > 1000, f"digits: {words[0]} says something else on one core")
+    for threads in {1, min(3, len(os.sched_getaffinity(0)))}:
+        command = [MODEL, "predict", "numerals", "--data", "digits", "--part", "train", "--threads", str(threads)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as waiting:  # more answers than its pipe has room for
+            deadline, most = time.monotonic() + 60, 0
+            tasks = pathlib.Path(f"/proc/{waiting.pid}/task")
+            readable = select.select([waiting.stdout], [], [], 60)[0]
+            while readable and most < threads and time.monotonic() < deadline:
+                most = max(most, len(list(tasks.iterdir())))
+            check(most == threads, f"digits: {most} threads with --threads {threads}")
+            check(waiting.stdout.read() == all_cores, f"digits: other answers with --threads {threads}")
 
 
 def test_named_images():

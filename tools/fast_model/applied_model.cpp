@@ -1,7 +1,7 @@
 #include "fast_model/applied_model.hpp"
 
 #include <fmt/ranges.h>
-#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_pipeline.h>
 #include <oneapi/tbb/task_arena.h>
 
@@ -167,7 +167,8 @@ nn::Network<float> copy_of(nn::Network<float>& network) {
 
 /// How many passes may be computed at once, if one takes so much memory.
 std::size_t passes_at_once(std::size_t bytes) {
-  const auto cores = static_cast<std::size_t>(oneapi::tbb::info::default_concurrency());
+  using oneapi::tbb::global_control;
+  const std::size_t cores = global_control::active_value(global_control::max_allowed_parallelism);
   return std::clamp<std::size_t>(available_memory_bytes() / 2 / std::max<std::size_t>(bytes, 1), 1,
                                  cores);
 }

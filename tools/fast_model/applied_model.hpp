@@ -30,9 +30,9 @@ class AppliedModel {
   /// The samples of a batch, their numbers in the data set, and their outputs, row-major.
   using Take = std::function<void(const fast::Batch& batch, std::span<const std::size_t> numbers,
                                   std::span<const float> outputs)>;
-  /// In the samples' order, on all cores for whose passes there is memory. Passes are the same on
-  /// any number of cores, and so are their outputs. Damaged samples are left out, with one warning.
-  /// The samples have the model's shape.
+  /// In the samples' order, on all cores that oneTBB may use and for whose passes there is memory.
+  /// Passes are the same on any number of cores, and so are their outputs. Damaged samples are left
+  /// out, with one warning. The samples have the model's shape.
   void apply(const fast::data::Dataset& samples, const Take& take);
 
  private:

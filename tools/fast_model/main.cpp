@@ -1,5 +1,9 @@
 // fast-model: looks into saved models, tests them, and turns them into what other programs read.
 #include <fmt/ranges.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/info.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <fast/core/error.hpp>
 #include <fast/nn/model_spec.hpp>
@@ -24,6 +28,7 @@
 #include "train/checkpoint/checkpoint.hpp"
 
 using namespace fast;
+namespace tbb = oneapi::tbb;
 
 namespace {
 
@@ -137,7 +142,7 @@ struct Files {
 
 /// Of "fast-model COMMAND run --data DATA".
 void add_model_and_data(tools::Command& command, std::string& model, fast_model::DataChoice& data,
-                        const std::string& title, const std::string& example) {
+                        int& threads, const std::string& title, const std::string& example) {
   tools::offer(
       command
           .add_option("run", model, "the directory of a run, a safetensors file or a checkpoint")
@@ -153,6 +158,8 @@ void add_model_and_data(tools::Command& command, std::string& model, fast_model:
       {"digits", "fashion-mnist", "<file>"});
   tools::restrict(command.add_option("--part", data.part, "of data with two parts: test or train"),
                   {"test", "train"});
+  tools::restrict<int>(command.add_option("--threads", threads, "most cores to compute on; 0: all"),
+                       options::zero_or_more());
 }
 
 /// What the model says of its data stands for the rest.
@@ -176,12 +183,13 @@ void change_rows(options::OptionTable& table) {
       "file";
 }
 
-tools::Command& add_evaluate(tools::Command& program, fast_model::EvaluateOptions& o) {
+tools::Command& add_evaluate(tools::Command& program, fast_model::EvaluateOptions& o,
+                             int& threads) {
   tools::Command& command = program.add_command(
       "evaluate",
       "Tests a model: accuracy, precision, recall, F1, confusion matrix; or MAE, RMSE, "
       "R2.");
-  add_model_and_data(command, o.model, o.data, "Evaluation",
+  add_model_and_data(command, o.model, o.data, threads, "Evaluation",
                      "fast-model evaluate run --data digits --json scores.json");
   tools::offer(
       command.add_option("--json", o.json,
@@ -190,10 +198,10 @@ tools::Command& add_evaluate(tools::Command& program, fast_model::EvaluateOption
   return command;
 }
 
-tools::Command& add_predict(tools::Command& program, fast_model::PredictOptions& o) {
+tools::Command& add_predict(tools::Command& program, fast_model::PredictOptions& o, int& threads) {
   tools::Command& command = program.add_command(
       "predict", "Writes a model's answers as CSV: a row a sample, which needs no target.");
-  add_model_and_data(command, o.model, o.data, "Prediction",
+  add_model_and_data(command, o.model, o.data, threads, "Prediction",
                      "fast-model predict run --data new.csv --to answers.csv");
   tools::offer(command.add_option("--to", o.to, "file for the answers; -: standard output"),
                {"<file>"});
@@ -245,16 +253,21 @@ int run(int argc, char** argv) {
   data::add_rows(table, reading);
   change_rows(table);
   tools::TableOptions reading_options(table);
+  int threads = 0;
   fast_model::EvaluateOptions evaluation;
-  tools::Command& evaluated = add_evaluate(program, evaluation);
+  tools::Command& evaluated = add_evaluate(program, evaluation, threads);
   reading_options.add_to(evaluated, "fast-model evaluate run --data images --resize model");
   fast_model::PredictOptions prediction;
-  tools::Command& predicted = add_predict(program, prediction);
+  tools::Command& predicted = add_predict(program, prediction, threads);
   reading_options.add_to(predicted, "fast-model predict run --data photos --resize model");
   if (const auto status = tools::parse(program, argc, argv)) return *status;
   if (info.parsed()) show(files.from);
   if (exported.parsed()) export_model(files.from, files.to, files.model);
   reading_options.take();
+  const int cores = tbb::info::default_concurrency();  // oneTBB warns of more
+  const tbb::global_control limit(
+      tbb::global_control::max_allowed_parallelism,
+      static_cast<std::size_t>(threads > 0 ? std::min(threads, cores) : cores));
   if (evaluated.parsed()) fast_model::evaluate(evaluation, reading);
   if (predicted.parsed()) fast_model::predict(prediction, reading);
   return 0;
