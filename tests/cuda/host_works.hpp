@@ -124,9 +124,12 @@ class HostNetwork {
         });
     std::copy(batch.inputs.begin(), batch.inputs.end(), program.inputs);
     const bool labeled = spec_.loss.kind == nn::Loss::cross_entropy;
-    if (labeled)
+    if (labeled) {
       std::copy(batch.labels.begin(), batch.labels.end(), program.labels);
-    else if (batch.targets.empty())
+      if (training)
+        *program.share = batch.mixed_labels.empty() ? 1 : static_cast<float>(batch.share);
+      if (training) std::ranges::copy(batch.mixed_labels, program.mixed);
+    } else if (batch.targets.empty())
       std::copy(batch.labels.begin(), batch.labels.end(), program.targets);
     else
       std::copy(batch.targets.begin(), batch.targets.end(), program.targets);

@@ -274,6 +274,34 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "a mixed row has the loss of both labels by their shares, and as gradient softmax - target") {
+  constexpr Index classes = 300;  // more than a block has threads
+  constexpr double own = 0.75;
+  const std::vector<std::int32_t> first{2, 7, 299}, second{0, 7, 280};
+  const float share = own;
+  std::vector<float> logits = row(3 * classes), losses(3), grads(3 * classes);
+  Rng rng(5);
+  for (float& logit : logits) logit = static_cast<float>(rng.uniform(-3, 3));
+  std::vector<std::int32_t> hits(3);
+  const cuda::ClassShape shape{nullptr, 0, classes, second.data(), &share};
+  run_on_host(cuda::SoftmaxLoss<float>{logits.data(), first.data(), grads.data(), losses.data(),
+                                       hits.data(), 3, classes, shape});
+  for (std::size_t s = 0; s < 3; ++s) {
+    const auto z = [&](std::size_t c) { return double{logits[s * classes + c]}; };
+    double total = 0;
+    for (std::size_t c = 0; c < classes; ++c) total += std::exp(z(c));
+    const auto a = static_cast<std::size_t>(first[s]), b = static_cast<std::size_t>(second[s]);
+    CHECK(double{losses[s]} ==
+          Approx(std::log(total) - own * z(a) - (1 - own) * z(b)).epsilon(1e-6));
+    for (std::size_t c = 0; c < classes; ++c) {
+      const double target = (c == a ? own : 0) + (c == b ? 1 - own : 0);
+      CHECK(double{grads[s * classes + c]} ==
+            Approx((std::exp(z(c)) / total - target) / 3).margin(1e-7));
+    }
+  }
+}
+
 TEST_CASE("what is no token gives NaN and has no gradient") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> x{3, 0, 1.0005F, 0.5F, 2.4F, -1, 4, nan}, weights{5, 6, 7, 8};

@@ -144,7 +144,7 @@ TEST_CASE("NaN reaches the loss through every ReLU, whatever kernels there are b
   }
 }
 
-TEST_CASE("steps captured with their passes are nn's, whatever learning rates and batches come") {
+TEST_CASE("captured steps are nn's, whatever learning rates and batches come, mixed or not") {
   const nn::ModelSpec spec = nn::lenet5();
   const nn::OptimizerSpec optimizers[] = {nn::SgdOptions{.learning_rate = 0.05},
                                           nn::optimizer_spec("adamw")};
@@ -156,7 +156,9 @@ TEST_CASE("steps captured with their passes are nn's, whatever learning rates an
     cuda::Optimizer<float> on_device(with, reference.parameter_count());
     const nn::Samples samples(48, spec.input, 10);
     for (std::size_t step = 0; step < 12; ++step) {
-      const Batch batch = samples.batch(0, step % 3 == 0 ? 16 : 48);
+      Batch batch = samples.batch(0, step % 3 == 0 ? 16 : 48);
+      const std::vector<std::int32_t> other(batch.labels.rbegin(), batch.labels.rend());
+      if (step % 4 > 1) batch.mixed_labels = other, batch.share = step % 4 == 2 ? 0.9 : 0.6;
       const double learning_rate = 0.01 / static_cast<double>(step + 1);
       on_host.set_learning_rate(learning_rate);
       on_device.set_learning_rate(learning_rate);

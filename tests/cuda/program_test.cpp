@@ -60,14 +60,20 @@ TEST_CASE("a program computes the losses that nn does, and shows the outputs to 
       targets.push_back(static_cast<float>(rng.uniform(0, 1)));
     std::vector<std::int32_t> labels;
     for (int i = 0; i < 30; ++i) labels.push_back(static_cast<std::int32_t>(rng.below(3)));
+    const std::vector<std::int32_t> other(labels.rbegin(), labels.rend());
     const Batch batch = labeled ? Batch{samples.inputs, labels, spec.input, {}, {5}}
                                 : Batch{samples.inputs, {}, spec.input, targets, output};
+    Batch mixed = batch;
+    if (labeled) mixed.mixed_labels = other, mixed.share = 0.7;
     Network<float> reference(spec, 31);
     HostNetwork network(spec);
     network.set_parameters(reference.parameters());
-    CHECK(network.loss_and_gradients(batch) ==
-          Approx(reference.loss_and_gradients(batch)).epsilon(1e-5));
-    CHECK(apart(network.gradients(), reference.gradients(), 0, network.gradients().size()) < 1e-5);
+    for (const Batch& each : {batch, mixed}) {
+      CHECK(network.loss_and_gradients(each) ==
+            Approx(reference.loss_and_gradients(each)).epsilon(1e-5));
+      CHECK(apart(network.gradients(), reference.gradients(), 0, network.gradients().size()) <
+            1e-5);
+    }
     const LossResult found = network.evaluate(batch), expected = reference.evaluate(batch);
     CHECK(found.sum == Approx(expected.sum).epsilon(1e-5));
     CHECK(found.correct == expected.correct);

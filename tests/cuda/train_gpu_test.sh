@@ -17,5 +17,5 @@ fi
 cat "$output"
 [[ $status == 0 ]]
 grep -qE 'devices +1 worker on cuda:0 \(.*\), 1 on cpu' "$output"
-"$program" "${common[@]}" --quiet --device cuda --model lstm --precision bf16 --autotune --cuda-graph --augment --prefetch 3 --loader-threads 2
+"$program" "${common[@]}" --quiet --device cuda --model lstm --precision bf16 --autotune --cuda-graph --augment --mixup 0.2 --prefetch 3 --loader-threads 2
 "$program" "${common[@]}" --quiet --device cuda --deterministic

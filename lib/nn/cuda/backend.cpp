@@ -101,6 +101,10 @@ class DeviceBackend final : public Backend, public DeviceReplica {
     return norm_;
   }
 
+  bool takes_mixed_labels() const override {
+    return network_.spec().loss.kind == nn::Loss::cross_entropy;
+  }
+
   void set_learning_rate(double learning_rate) override {
     optimizer_.set_learning_rate(learning_rate);
   }

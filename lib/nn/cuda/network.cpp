@@ -201,6 +201,7 @@ struct Network::Impl {
     std::vector<DeviceBuffer> memory;
     PinnedBuffer losses, hits;
     Program program;
+    float share = 0;  ///< what the program has; 0: none yet
     Replay<Graph, std::pair<std::uint64_t, std::uint64_t>> replay = {};
   };
 
@@ -265,6 +266,13 @@ struct Network::Impl {
         [&](const Graph& graph) { executor.launch(graph); });
   }
 
+  void copy_mixed(Ready& ready, const Batch& batch) {
+    const float share = batch.mixed_labels.empty() ? 1 : static_cast<float>(batch.share);
+    if (std::exchange(ready.share, share) != share)
+      copy(ready.program.share, &ready.share, sizeof share, stream);
+    copy(ready.program.mixed, batch.mixed_labels.data(), batch.mixed_labels.size_bytes(), stream);
+  }
+
   nn::LossResult run(const Batch& batch, bool training, Optimizer<float>* optimizer = nullptr) {
     nn::require_fit(batch, spec, shapes.back());
     const std::size_t count = batch.count();
@@ -276,6 +284,7 @@ struct Network::Impl {
     std::vector<float> labels_as_targets;  // lives until the copy is done
     if (labeled()) {
       copy(program.labels, batch.labels.data(), batch.labels.size_bytes(), stream);
+      if (training) copy_mixed(ready, batch);
     } else {
       labels_as_targets.assign(batch.labels.begin(), batch.labels.end());
       const std::span<const float> targets =

@@ -96,11 +96,13 @@ Index losses_of(const nn::ModelSpec& spec, Index samples) {
 
 namespace {
 
-ClassShape shape_of(const nn::LossSpec& loss, const ModelMemory& model, Index classes) {
+ClassShape shape_of(const nn::LossSpec& loss, const ModelMemory& model, Index classes,
+                    const std::int32_t* mixed, const float* share) {
   const std::vector<double>& weights = loss.class_weights;
   return {weights.empty() ? nullptr : model.class_weights, static_cast<float>(loss.smoothing),
           static_cast<float>(weights.empty() ? static_cast<double>(classes)
-                                             : std::reduce(weights.begin(), weights.end()))};
+                                             : std::reduce(weights.begin(), weights.end())),
+          mixed, share};
 }
 
 }  // namespace
@@ -115,7 +117,9 @@ Program Builder<V>::build(const nn::ModelSpec& spec) {
   const Sums inputs = sums(count), losses = sums(learned);
   const auto labels = memory_.take<std::int32_t>(labeled ? learned : 1);
   const auto hits = memory_.take<std::int32_t>(labeled ? learned : 1);
-  const Sums targets = labeled ? nullptr : sums(learned);
+  const bool mixes = labeled && training_;
+  const auto mixed = mixes ? memory_.take<std::int32_t>(learned) : nullptr;
+  const Sums targets = labeled ? nullptr : sums(learned), share = mixes ? sums(1) : nullptr;
   drawn_ = {model_.parameters, inputs.get(),
             nullptr,           static_cast<Index>(nn::parameter_count(spec)),
             samples_,          elements_of(in)};
@@ -132,7 +136,8 @@ Program Builder<V>::build(const nn::ModelSpec& spec) {
   if (labeled)
     add(SoftmaxLoss<V>{chain.y.get(), labels.get(), grads.get(), losses.get(), hits.get(), learned,
                        out.back(),
-                       training_ ? shape_of(spec.loss, model_, out.back()) : ClassShape()});
+                       training_ ? shape_of(spec.loss, model_, out.back(), mixed.get(), share.get())
+                                 : ClassShape()});
   else
     add(TargetLoss<V>{chain.y.get(), targets.get(), grads.get(), losses.get(), learned,
                       spec.loss.kind, static_cast<float>(spec.loss.delta)});
@@ -142,8 +147,8 @@ Program Builder<V>::build(const nn::ModelSpec& spec) {
     add(SwapLast<V, float>{chain.y.get(), shown.get(), 1, 1, outputs});
   }
   if (training_) back(chain, grads, false);
-  return {samples_,     learned,    inputs.get(), labels.get(),     targets.get(),
-          losses.get(), hits.get(), shown.get(),  std::move(works_)};
+  return {samples_,    learned,      inputs.get(), labels.get(), mixed.get(),      targets.get(),
+          share.get(), losses.get(), hits.get(),   shown.get(),  std::move(works_)};
 }
 
 Program build_program(const nn::ModelSpec& spec, Index samples, bool training, Precision precision,

@@ -19,14 +19,16 @@ struct ModelMemory {
 };
 
 /// The works and their ends. The caller writes the inputs of a Batch to `inputs`, and the labels to
-/// `labels` or the targets to `targets`. The works write `losses`, one for each label or target,
-/// and `hits`, one for each label. In training they also write the gradients and the updated
-/// buffers. In evaluation they write the outputs of the model, unless the task has no measures.
+/// `labels` or the targets to `targets`. In training with labels it also writes `share`, and below
+/// 1 the second labels to `mixed`, as Batch has them. The works write `losses`, one for each label
+/// or target, and `hits`, one for each label. In training they also write the gradients and the
+/// updated buffers. In evaluation they write the outputs of the model, unless the task has no
+/// measures.
 struct Program {
   Index samples, losses_count;
   float* inputs;
-  std::int32_t* labels;
-  float* targets;
+  std::int32_t *labels, *mixed;
+  float *targets, *share;
   const float* losses;
   const std::int32_t* hits;
   const float* outputs;  ///< may be null

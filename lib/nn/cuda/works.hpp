@@ -29,12 +29,30 @@ namespace fast::cuda {
 
 // The loss, as in layer_elements.hpp. A block of threads processes a sample.
 
-/// Weights of classes and label smoothing, see nn::LossSpec.
+/// The target of a row of logits: a smoothed label, or the two labels of a mixed sample.
+struct RowTarget {
+  Index first, second;
+  float of_first, of_second;  // weights of their terms; of_second is 0 where nothing is mixed
+
+  FAST_HOST_DEVICE float of(Index c) const {
+    return (c == first ? of_first : 0.0F) + (c == second ? of_second : 0.0F);
+  }
+};
+
+/// Weights of classes and label smoothing, see nn::LossSpec, and mixed samples, see Batch.
 struct ClassShape {
-  const float* weights = nullptr;  // null: all 1
-  float smoothing = 0, total = 0;  // the sum of the weights
+  const float* weights = nullptr;       // null: all 1
+  float smoothing = 0, total = 0;       // the sum of the weights
+  const std::int32_t* mixed = nullptr;  // the second labels
+  const float* share = nullptr;         // of the labels; null or 1: nothing is mixed
 
   FAST_HOST_DEVICE float of(Index c) const { return weights == nullptr ? 1.0F : weights[c]; }
+  FAST_HOST_DEVICE RowTarget target(Index row, Index label) const {
+    const float own = share == nullptr ? 1.0F : *share;
+    const Index other = own < 1 ? mixed[row] : label;
+    return {label, other, (1 - smoothing) * own * of(label),
+            (1 - smoothing) * (1 - own) * of(other)};
+  }
 };
 
 /// With the sum of weight × logit.
@@ -76,10 +94,14 @@ struct SoftmaxLoss {
     const float most = scratch.largest[0];
     const double total = scratch.totals[0];
     const float each = shape.smoothing / static_cast<float>(classes);
-    const float whole = (1 - shape.smoothing) * shape.of(label);
+    const RowTarget target = shape.target(sample, label);
     if (thread == 0) {
-      double loss = ::log(total) - static_cast<double>(get(row, label) - most);
-      loss *= static_cast<double>(whole);
+      const auto term = [&](Index c, float weight) {
+        return static_cast<double>(weight) *
+               (::log(total) - static_cast<double>(get(row, c) - most));
+      };
+      double loss = term(label, target.of_first);
+      if (target.of_second > 0) loss += term(target.second, target.of_second);
       if (each > 0)
         loss += static_cast<double>(each) *
                 ((::log(total) + static_cast<double>(most)) * static_cast<double>(shape.total) -
@@ -89,10 +111,11 @@ struct SoftmaxLoss {
     }
     if (grads == nullptr) return;
     const float scale = 1 / static_cast<float>(samples);
-    const float share = scale * (whole + each * shape.total) / static_cast<float>(total);
+    const float sum = target.of_first + target.of_second + each * shape.total;
+    const float share = scale * sum / static_cast<float>(total);
     for (Index c = thread; c < classes; c += block_size) {
-      const float target = (c == label ? whole : 0.0F) + each * shape.of(c);
-      put(fused(::expf(get(row, c) - most), share, -scale * target), grads, sample * classes + c);
+      const float wanted = target.of(c) + each * shape.of(c);
+      put(fused(::expf(get(row, c) - most), share, -scale * wanted), grads, sample * classes + c);
     }
   }
 };

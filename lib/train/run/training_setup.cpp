@@ -137,7 +137,7 @@ void check_mixup(const TrainerOptions& options, const Backend& backend,
   require(
       backend.takes_mixed_labels(), ErrorKind::argument,
       "Trainer: mixup (--mixup) with backend {} and its loss, which take one label a sample; leave "
-      "it out, or take the loss cross_entropy of nn on the CPU, or of torch",
+      "it out, or take the loss cross_entropy of nn or torch",
       backend.name());
   require(options.batch_size >= 2, ErrorKind::argument,
           "Trainer: mixup (--mixup) of batches of one sample, which has no other one to be mixed "
