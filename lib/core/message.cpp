@@ -90,6 +90,16 @@ std::string printable(std::string_view text, Newlines newlines) {
   return shown;
 }
 
+bool is_utf8(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::optional<Character> found = character_at(text, at);
+    if (!found) return false;
+    at += found->bytes;
+  }
+  return true;
+}
+
 std::string why_unreadable_file(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);

@@ -23,6 +23,8 @@ enum class Newlines { escape, keep };
 /// a second call changes nothing.
 std::string printable(std::string_view text, Newlines newlines = Newlines::escape);
 
+bool is_utf8(std::string_view text);
+
 /// Returns why this process cannot read the file `path`: "there is no such file", "it is a
 /// directory", "Permission denied". The text is empty if it can read the file.
 std::string why_unreadable_file(const std::filesystem::path& path);

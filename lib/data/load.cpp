@@ -512,6 +512,16 @@ void check_classes(const Dataset& train, const std::string& from) {
           "data: {}: all targets are of one class; two or more are required", printable(from));
 }
 
+/// Files of models have them, and are UTF-8.
+void check_names(const Splits& splits, const std::string& from) {
+  const std::vector<std::string> target{splits.target};
+  for (const std::vector<std::string>& names : {splits.class_names, splits.features, target})
+    for (const std::string& name : names)
+      require(is_utf8(name), ErrorKind::data,
+              "data: {}: the name \"{}\" is not UTF-8; save it as UTF-8", printable(from),
+              printable(name));
+}
+
 void check_alike(const Splits& splits, const std::string& from) {
   const Dataset &train = splits.train, &test = splits.test;
   require(train.sample_shape() == test.sample_shape(), ErrorKind::data,
@@ -595,6 +605,7 @@ Splits load(const std::string& name_or_path, const LoadOptions& options) {
   if (options.resize) resize(splits, *options.resize, trains);
   check_classes(splits.train, name_or_path);
   check_alike(splits, name_or_path);
+  if (trains) check_names(splits, name_or_path);
   if (options.scale_targets && trains) scale_targets(splits, name_or_path);
   return splits;
 }

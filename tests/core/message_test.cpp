@@ -26,6 +26,14 @@ TEST_CASE("control characters, bytes that are not UTF-8 and turns of direction b
   CHECK(printable(std::string("a\0b", 3)) == "a\\x00b");
 }
 
+TEST_CASE("UTF-8 is known by its shortest forms") {
+  for (const char* text : {"", "a\nb", "Größe 重み 🙂"}) CHECK(is_utf8(text));
+  for (const char* text : {"gr\xf6\xdf"
+                           "e",
+                           "\xc0\x80", "\xed\xa0\x80", "a\xe2\x82"})
+    CHECK_FALSE(is_utf8(text));
+}
+
 TEST_CASE("text in other alphabets stays, and a second call changes nothing") {
   const std::string text = "Größe 重み вес 🙂 \\x1b {0} %s";
   CHECK(printable(text) == text);

@@ -54,6 +54,24 @@ TEST_CASE("classes.txt beside IDX files has a name for each class") {
   CHECK_THROWS_WITH(names(11), ContainsSubstring("has 11 names, 10 of them different, for 11"));
 }
 
+TEST_CASE("names that are not UTF-8, and would not be found again, are refused") {
+  const TemporaryDirectory directory;
+  const std::string path = (directory / "t.csv").string();
+  const auto loaded = [&](const std::string& column, const std::string& label) {
+    std::ofstream file(path);
+    file << column << ",y\n";
+    for (int i = 0; i < 10; ++i) file << i << ',' << (i % 2 == 0 ? label : "other") << '\n';
+    file.close();
+    data::LoadOptions options;
+    options.target = "y";
+    return data::load(path, options);
+  };
+  CHECK(loaded("größe", "schön").features == std::vector<std::string>{"größe"});
+  CHECK_THROWS_WITH(loaded("gr\xf6sse", "u"),
+                    ContainsSubstring("t.csv: the name \"gr\\xf6sse\" is not UTF-8"));
+  CHECK_THROWS_WITH(loaded("a", "sch\xf6n"), ContainsSubstring("\"sch\\xf6n\" is not UTF-8"));
+}
+
 TEST_CASE("a directory without the files says which are wanted") {
   const TemporaryDirectory directory;
   write_four(directory.path());

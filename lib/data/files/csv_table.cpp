@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fast/core/error.hpp>
 #include <limits>
+#include <set>
 
 #include "core/message.hpp"
 #include "core/registry.hpp"
@@ -241,6 +242,11 @@ CsvTable::CsvTable(std::string_view text, std::string path, const CsvColumns& co
           "csv: {}: no {}column{} has numbers or categories; features must be one of these",
           printable(path_), target_ ? "other " : "",
           target_ ? fmt::format(" than \"{}\"", printable(columns.target)) : "");
+  std::set<std::string_view> seen;
+  for (const std::string& name : names_)
+    require(seen.insert(name).second, ErrorKind::data,
+            "csv: {}:1: two columns are called \"{}\"; give them different names", printable(path_),
+            printable(name));
   do add(fields, reader.line());
   while (next(reader, fields));
   check_points();

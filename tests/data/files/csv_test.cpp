@@ -216,6 +216,7 @@ TEST_CASE("bad tables are refused with file, line and column") {
           "no column \"lenght\" among its 2; did you mean \"length\"?");
   refused("length,width,b\n1,2,3\n", "cost", "no column \"cost\" among its 3: length, width, b");
   refused("a,a,b\n1,2,3\n", "a", "two columns are called \"a\"");
+  refused("a,a,b\n1,2,3\n", "b", "t.csv:1: two columns are called \"a\"");
   refused("a,b\nx,1\n", "b", "no other column than \"b\" has numbers");
   refused("a,b\n", "b", "no rows follow");
   refused("", "b", "the file is empty");
