@@ -268,8 +268,10 @@ class Planner {
 
   double message_bytes(codec::Kind kind) const {
     const algorithm::Selection& selection = rule_.messages.selection;
+    const int vectors =
+        rule_.messages.by_edge ? 1 : rule_.messages.vectors;  // that an edge carries
     if (!selection.selects())
-      return coded_payload(cluster_, kind, rule_.messages.sparsity) * rule_.messages.vectors;
+      return coded_payload(cluster_, kind, rule_.messages.sparsity) * vectors;
     return coded_payload(cluster_, codec::code_of_entries(kind), {}) /
            static_cast<double>(selection.size);
   }

@@ -424,9 +424,12 @@ void Round::count_sent(bool sent, const RoundEdges& edges) {
     return;
   }
   stats.messages_sent += static_cast<std::int64_t>(readers);
-  PayloadShape shape = worker_.setting.shape;
-  shape.vector_bytes = edges.part.within(shape.vector_bytes).size_bytes();
-  stats.bytes_sent += static_cast<double>(readers) * static_cast<double>(shape.payload_bytes());
+  const PayloadShape& shape = worker_.setting.shape;
+  if (edges.destination_parts.empty())
+    stats.bytes_sent +=
+        static_cast<double>(readers) * static_cast<double>(shape.payload_bytes(edges.part));
+  for (const PayloadPart& part : edges.destination_parts)
+    stats.bytes_sent += static_cast<double>(shape.payload_bytes(part));
 }
 
 }  // namespace fast::worker

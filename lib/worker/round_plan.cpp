@@ -94,7 +94,18 @@ std::shared_ptr<const RoundPlan::Round> RoundPlan::make(std::int64_t combination
       round->edges.part =
           combine::shard_part(vector_bytes_, shards, static_cast<std::size_t>(*carried));
   }
-  if (by_edge_ > 0) round->vectors = vectors_to(topology, worker_, by_edge_);
+  if (by_edge_ > 0) {
+    round->vectors = vectors_to(topology, worker_, by_edge_);
+    const std::size_t stride = PayloadShape{vector_bytes_}.stride_bytes();
+    const auto part_of = [&](int vector) {
+      const std::size_t begin = static_cast<std::size_t>(vector) * stride;
+      return PayloadPart{begin, begin + vector_bytes_};
+    };
+    for (const int vector : round->vectors) {
+      round->edges.source_parts.push_back(part_of(vector));
+      round->edges.destination_parts.push_back(part_of(by_edge_ - 1 - vector));
+    }
+  }
   round->between_sites = host_edges_of(topology) == HostEdges::Kind::between;
   if (!passes_mass_) return round;
   for (const int reader : round->edges.destinations) {

@@ -17,6 +17,17 @@
 
 namespace fast {
 
+/// Bytes of a payload's vectors, from the beginning of vector 0: [begin, end), or up to their end.
+struct PayloadPart {
+  std::size_t begin = 0, end = std::numeric_limits<std::size_t>::max();
+  /// The same within so many bytes.
+  PayloadPart within(std::size_t bytes) const {
+    return {std::min(begin, bytes), std::min(end, bytes)};
+  }
+  std::size_t size_bytes() const { return end - begin; }
+  bool operator==(const PayloadPart&) const = default;
+};
+
 /// What a worker publishes: a message of `vectors` with `vector_bytes` each and of scalars; and its
 /// weights beside the message, if vector 0 is not the weights. Neighbors read the message alone;
 /// mean models are made of the weights.
@@ -28,9 +39,10 @@ struct PayloadShape {
 
   std::size_t stride_bytes() const;   ///< from one vector to the next
   std::size_t vectors_bytes() const;  ///< from the first's beginning to the last's end
-  /// Sent along an edge in a round.
-  std::size_t payload_bytes() const {
-    return static_cast<std::size_t>(vectors) * vector_bytes +
+  /// Sent in a round along an edge that carries that part of the vectors; the default: all.
+  std::size_t payload_bytes(const PayloadPart& part = {}) const {
+    const std::size_t all = static_cast<std::size_t>(vectors) * vector_bytes;
+    return (part == PayloadPart() ? all : part.within(vectors_bytes()).size_bytes()) +
            static_cast<std::size_t>(scalars) * sizeof(double);
   }
 };
@@ -47,24 +59,27 @@ struct BasicPayload {
 using Payload = BasicPayload<const std::byte, const double>;
 using MutablePayload = BasicPayload<std::byte, double>;
 
-/// Bytes of a payload's vector: [begin, end), or up to its end.
-struct PayloadPart {
-  std::size_t begin = 0, end = std::numeric_limits<std::size_t>::max();
-  /// The same within so many bytes.
-  PayloadPart within(std::size_t bytes) const {
-    return {std::min(begin, bytes), std::min(end, bytes)};
-  }
-  std::size_t size_bytes() const { return end - begin; }
-  bool operator==(const PayloadPart&) const = default;
-};
-
 /// The workers that this one reads in a round, and those that read it: sorted ranks.
 struct RoundEdges {
   std::vector<int> sources;
   std::vector<int> destinations;
-  /// All that these edges carry. Both ends of an edge have the same part. The rest of a payload
-  /// that has come from another host is undefined.
+  /// All that these edges carry beside scalars. Both ends of an edge have the same part. The rest
+  /// of a payload that has come from another host is undefined.
   PayloadPart part{};
+  /// In place of it, where edges carry different parts: one for each source and destination.
+  std::vector<PayloadPart> source_parts{}, destination_parts{};
+
+  PayloadPart part_from(int source) const { return part_of(source, sources, source_parts); }
+  PayloadPart part_to(int reader) const { return part_of(reader, destinations, destination_parts); }
+
+ private:
+  /// All of the payload for workers to which no edge leads.
+  PayloadPart part_of(int worker, const std::vector<int>& workers,
+                      const std::vector<PayloadPart>& parts) const {
+    const auto found = std::find(workers.begin(), workers.end(), worker);
+    if (found == workers.end()) return {};
+    return parts.empty() ? part : parts[static_cast<std::size_t>(found - workers.begin())];
+  }
 };
 /// The edges of any round ≥ 0. Must be fast and return the same edges on every worker.
 using EdgePlan = std::function<RoundEdges(std::int64_t round)>;

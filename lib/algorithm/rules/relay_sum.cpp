@@ -7,13 +7,13 @@
 namespace fast::algorithm {
 namespace {
 
-/// Memory: DP of state, slots of (D+1)P, with D the degree. Bytes: DP a neighbor, of which it uses
-/// P. A message to a neighbor is the mean of the sender and of the workers behind its other
-/// neighbors, and how many they are: means are as large as weights, sums would grow with the number
-/// of workers. A worker averages those whose weights it has got, each with the same share. The
-/// authors' code does so with normalization_mode "counts". By default it divides by N, and puts the
-/// initial weights, or the worker's last average, in the place of workers whose weights have not
-/// come. State: the means that came from each neighbor, as they were in one message.
+/// Memory: DP of state, slots of (D+1)P, with D the degree. Bytes: P a neighbor. A message to a
+/// neighbor is the mean of the sender and of the workers behind its other neighbors, and how many
+/// they are: means are as large as weights, sums would grow with the number of workers. A worker
+/// averages those whose weights it has got, each with the same share. The authors' code does so
+/// with normalization_mode "counts". By default it divides by N, and puts the initial weights, or
+/// the worker's last average, in the place of workers whose weights have not come. State: the means
+/// that came from each neighbor, as they were in one message.
 class RelaySum {
  public:
   explicit RelaySum(std::size_t degree) : degree_(degree) {}

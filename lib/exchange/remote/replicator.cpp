@@ -7,6 +7,11 @@
 namespace fast::exchange {
 namespace {
 
+/// Rounds below 0 are no neighbor's.
+bool is_of_many(std::int64_t first_round, std::int64_t last_round) {
+  return first_round != last_round || first_round < 0;
+}
+
 template <class T>
 bool raise(std::atomic<T>& to, T value) {
   if (to.load(std::memory_order_relaxed) >= value) return false;
@@ -16,11 +21,16 @@ bool raise(std::atomic<T>& to, T value) {
 
 }  // namespace
 
-/// Vector 0 begins a message that has no scalars. Rounds below 0 are no neighbor's.
-PayloadPart RemoteEdges::message_part(std::int64_t first_round, std::int64_t last_round) const {
-  const SlotLayout& layout = board->layout();
-  const bool is_whole = first_round != last_round || first_round < 0 || layout.data_offset() > 0;
-  return (is_whole ? PayloadPart() : plan(first_round).part).within(layout.message_bytes());
+MessagePart RemoteEdges::part_from(int source, std::int64_t first_round,
+                                   std::int64_t last_round) const {
+  const bool is_whole = is_of_many(first_round, last_round);
+  return board->layout().carried(is_whole ? PayloadPart() : plan(first_round).part_from(source));
+}
+
+MessagePart RemoteEdges::part_to(int reader, std::int64_t first_round,
+                                 std::int64_t last_round) const {
+  const bool is_whole = is_of_many(first_round, last_round);
+  return board->layout().carried(is_whole ? PayloadPart() : plan(first_round).part_to(reader));
 }
 
 std::optional<std::int64_t> RemoteEdges::first_read(int worker, std::int64_t from,

@@ -27,8 +27,9 @@ struct RemoteEdges {
   std::int64_t consumed() const {
     return board->header(rank).reading.consumed.load(std::memory_order_acquire);
   }
-  /// The bytes of a message for these rounds that edges to and from this worker carry.
-  PayloadPart message_part(std::int64_t first_round, std::int64_t last_round) const;
+  /// What the edge from a source, or to a reader, carries of a message for these rounds.
+  MessagePart part_from(int source, std::int64_t first_round, std::int64_t last_round) const;
+  MessagePart part_to(int reader, std::int64_t first_round, std::int64_t last_round) const;
   /// The first round from `from` to `to` in which this worker reads `worker`; in which `worker`
   /// reads this one.
   std::optional<std::int64_t> first_read(int worker, std::int64_t from, std::int64_t to) const;

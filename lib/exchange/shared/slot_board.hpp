@@ -7,12 +7,35 @@
 #include <fast/exchange/exchange.hpp>
 #include <fast/exchange/group.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "exchange/shared/worker_header.hpp"
 
 namespace fast::exchange {
+
+/// What travels of a message: all of it, or its scalars and a part of its vectors. In bytes of the
+/// message.
+struct MessagePart {
+  std::size_t scalars = 0;
+  PayloadPart vectors{};
+
+  std::size_t size_bytes() const { return scalars + vectors.size_bytes(); }
+  /// The next bytes from `from` on that travel, without a gap and at most so many; none at the end.
+  PayloadPart run(std::size_t from, std::size_t most) const {
+    if (from < scalars) return {from, from + std::min(most, scalars - from)};
+    const std::size_t begin = std::max(from, vectors.begin);
+    return {begin, begin + std::min(most, std::max(begin, vectors.end) - begin)};
+  }
+  /// Calls each(run) for all runs.
+  template <class Each>
+  void for_runs(std::size_t most, const Each& each) const {
+    for (PayloadPart next = run(0, most); next.size_bytes() > 0; next = run(next.end, most))
+      each(next);
+  }
+  bool operator==(const MessagePart&) const = default;
+};
 
 /// Offsets and lengths in bytes.
 class SlotLayout {
@@ -35,6 +58,13 @@ class SlotLayout {
   std::size_t data_offset() const { return data_offset_; }  ///< of vector 0
   std::size_t message_bytes() const { return message_bytes_; }
   std::size_t weights_offset() const { return weights_offset_; }
+  /// What travels along an edge that carries that part of the vectors.
+  MessagePart carried(const PayloadPart& part) const {
+    if (part == PayloadPart()) return {0, {0, message_bytes_}};
+    const PayloadPart vectors = part.within(shape_.vectors_bytes());
+    return {static_cast<std::size_t>(shape_.scalars) * sizeof(double),
+            {data_offset_ + vectors.begin, data_offset_ + vectors.end}};
+  }
 
   /// The payload in a slot that begins at `slot`.
   MutablePayload payload(std::byte* slot) const {

@@ -80,6 +80,33 @@ TEST_CASE("a puller reads no more than what the round's edges carry") {
   hosts.expect_present(2, 2);
 }
 
+TEST_CASE("a puller reads the scalars and the part of its edge, and nothing between them") {
+  const PayloadShape shape{Pulling::bytes / 2, 3, 3};
+  for (std::size_t vector = 0; vector < 3; ++vector) {
+    Pulling hosts(shape);
+    const std::size_t begin = vector * shape.stride_bytes();
+    hosts.edges.plan = [&](std::int64_t) {
+      return RoundEdges{{Pair::writer_rank}, {}, {}, {{begin, begin + shape.vector_bytes}}, {}};
+    };
+    const SlotLayout& layout = hosts.there.board->layout();
+    std::memset(hosts.writer.acquire().scalars, 7, layout.message_bytes());
+    hosts.writer.publish(0);
+    hosts.look();
+    const Arrival arrival = hosts.reader.fetch(0).front();
+    REQUIRE(arrival.state == Arrival::State::present);
+    const auto* slot = reinterpret_cast<const std::byte*>(arrival.payload.scalars);
+    const auto sevens = [&](std::size_t first, std::size_t count) {
+      return std::count(slot + first, slot + first + count, std::byte{7});
+    };
+    const auto scalars = static_cast<std::ptrdiff_t>(3 * sizeof(double));
+    const auto bytes = static_cast<std::ptrdiff_t>(shape.vector_bytes);
+    INFO("vector " << vector);
+    CHECK(sevens(0, 3 * sizeof(double)) == scalars);
+    CHECK(sevens(layout.data_offset() + begin, shape.vector_bytes) == bytes);
+    CHECK(sevens(0, layout.message_bytes()) == scalars + bytes);
+  }
+}
+
 TEST_CASE(
     "a worker whose round is gone on the other host gets the newest one and sees that it has "
     "missed the round") {

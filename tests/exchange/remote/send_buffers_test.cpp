@@ -32,7 +32,8 @@ struct Publisher {
     end(round);
   }
   bool holds_only(SendBuffer& buffer, int value) const {
-    const std::byte* data = buffer.up_to(buffer.part().end) + SlotLayout(shape).data_offset();
+    const std::byte* data =
+        buffer.up_to(buffer.part().size_bytes()) + SlotLayout(shape).data_offset();
     return std::all_of(data, data + vector_bytes,
                        [&](std::byte byte) { return byte == static_cast<std::byte>(value); });
   }
@@ -61,17 +62,17 @@ TEST_CASE("a buffer whose slot is written again before its last byte was copied 
   SendBuffers send_buffers(publisher.board, 0);
   for (int round = 0; round < 3; ++round) publisher.publish(round, round + 1);
   const auto half = send_buffers.buffer(1, 0), whole = send_buffers.buffer(2, 1);
-  half->up_to(half->part().end / 2);
+  half->up_to(half->part().size_bytes() / 2);
   CHECK_FALSE(half->is_intact());
   publisher.begin();  // of publication 4, in the slot of 1
-  half->up_to(half->part().end);
-  whole->up_to(whole->part().end);
+  half->up_to(half->part().size_bytes());
+  whole->up_to(whole->part().size_bytes());
   CHECK_FALSE(half->is_intact());
   CHECK(whole->is_intact());
   publisher.fill(9);
   publisher.end(0);  // a publication for the same round again
   const auto late = send_buffers.buffer(1, 0);
-  late->up_to(late->part().end);
+  late->up_to(late->part().size_bytes());
   CHECK_FALSE(late->is_intact());
 }
 

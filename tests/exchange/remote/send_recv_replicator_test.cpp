@@ -24,6 +24,7 @@ struct End {
   std::size_t bytes;
   Due due;
   PayloadPart part{};
+  std::vector<PayloadPart> own{};  ///< of the one edge, if not empty
   int rank = testing::world().rank(), other = 1 - rank;
   Pair pair;
   mpi::Messages messages{testing::world(), Deadline(Seconds(20))};
@@ -34,8 +35,9 @@ struct End {
                     rank,
                     [this](std::int64_t round) {
                       if (!due(round)) return RoundEdges{};
-                      return rank == Pair::writer_rank ? RoundEdges{{}, {Pair::reader_rank}, part}
-                                                       : RoundEdges{{Pair::writer_rank}, {}, part};
+                      if (rank == Pair::writer_rank)
+                        return RoundEdges{{}, {Pair::reader_rank}, part, {}, own};
+                      return RoundEdges{{Pair::writer_rank}, {}, part, own, {}};
                     },
                     0,
                     Throttle(),
@@ -114,6 +116,39 @@ TEST_CASE("a publisher sends no more than what the round's edges carry") {
       end.exchange.complete(2);
     }
     end.close();
+  }
+}
+
+TEST_CASE("an edge of its own part carries the scalars and that part, and nothing between them") {
+  for (const std::size_t size : sizes) {
+    const PayloadShape shape{size, 3, 3};
+    const std::size_t stride = shape.stride_bytes();
+    for (std::size_t vector = 0; vector < 3; ++vector) {
+      End end(shape, [](std::int64_t) { return true; });
+      end.own = {{vector * stride, vector * stride + size}};
+      const SlotLayout& layout = end.pair.board->layout();
+      if (end.rank == Pair::writer_rank) {
+        const MutablePayload payload = end.exchange.acquire();
+        std::memset(payload.scalars, 7, layout.message_bytes());  // what is between them, too
+        end.exchange.publish(0);
+        end.await_consumed(1);
+      } else {
+        end.await_publications(1);
+        const Arrival arrival = end.exchange.fetch(0).front();
+        REQUIRE(arrival.state == Arrival::State::present);
+        const auto* slot = reinterpret_cast<const std::byte*>(arrival.payload.scalars);
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < layout.message_bytes(); ++i) {
+          const std::size_t begin = layout.data_offset() + vector * stride;
+          const bool carried = i < 3 * sizeof(double) || (begin <= i && i < begin + size);
+          wrong += slot[i] == (carried ? std::byte{7} : std::byte{0}) ? 0 : 1;
+        }
+        INFO("vector " << vector << " of " << size << " bytes");
+        CHECK(wrong == 0);
+        end.exchange.complete(1);
+      }
+      end.close();
+    }
   }
 }
 

@@ -1,9 +1,11 @@
 // relay_sum on trees, against sums and counts as the paper has them.
 #include <fast/core/random.hpp>
+#include <fast/exchange/local.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -12,6 +14,7 @@
 #include "support/catch.hpp"
 #include "support/lockstep.hpp"
 #include "support/seed.hpp"
+#include "worker/quick.hpp"
 
 namespace fast::testing::relay_on_trees {
 
@@ -249,6 +252,24 @@ TEST_CASE("a tree without one of its workers is parts, each at its own optimum")
       train(run);
       check(lists);
     }
+  }
+}
+
+TEST_CASE("an edge of relay_sum carries one mean and the counts, whatever the degree") {
+  constexpr std::size_t elements = 700;
+  for (const std::int64_t degree : {2, 5}) {
+    std::array<double, 4> sent{};
+    local::run(4, [&](const Group& group) {
+      std::vector<double> x(elements);
+      WorkerOptions options = quick();
+      options.algorithm = algorithm::relay_sum({.degree = degree});
+      Worker worker(group, stencil::grid1d(), {view_of("x", std::span(x))}, options);
+      for (int t = 0; t < 3; ++t) worker.step([] {}, {.learning_rate = 0.1});
+      sent[static_cast<std::size_t>(group.rank())] = worker.stats().bytes_sent;
+      worker.await_finish();
+    });
+    const double edge = 8.0 * elements + 8.0 * static_cast<double>(degree);
+    CHECK(sent == std::array{3 * edge, 6 * edge, 6 * edge, 3 * edge});
   }
 }
 

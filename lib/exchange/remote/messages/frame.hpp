@@ -19,7 +19,7 @@ struct Frame {
   WorkerStatus status = WorkerStatus::starting;
   PeerCounters counters;
   std::int64_t first = 0, until = 0;  ///< rounds
-  PayloadPart part{0, 0};             ///< of the message: what follows
+  MessagePart part{0, {0, 0}};        ///< of the message: what follows
   bool is_intact = false;
 };
 
@@ -27,7 +27,7 @@ inline constexpr int publication_tag = 0, counter_tag = 1, failure_tag = 3;
 
 /// A payload of at most this length travels in the message of its frame, which costs a copy.
 inline constexpr std::size_t inline_bytes = std::size_t{1} << 20;
-/// A longer one follows in parts.
+/// A longer one follows in parts, none of which has a gap.
 inline constexpr std::size_t part_bytes = std::size_t{1} << 20;
 
 inline bool travels_inline(const SlotLayout& layout) {

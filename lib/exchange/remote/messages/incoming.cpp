@@ -1,6 +1,5 @@
 #include "exchange/remote/messages/incoming.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace fast::exchange {
@@ -61,8 +60,12 @@ void Incoming::apply(const Frame& frame) {
 }
 
 void Incoming::publish_inline() {
-  const auto& [begin, end] = publication_.part;
-  std::memcpy(mirror_.begin() + begin, message_.data() + sizeof(Frame), end - begin);
+  std::byte* slot = mirror_.begin();
+  const std::byte* from = message_.data() + sizeof(Frame);
+  publication_.part.for_runs(message_.size(), [&](const PayloadPart& run) {
+    std::memcpy(slot + run.begin, from, run.size_bytes());
+    from += run.size_bytes();
+  });
   mirror_.publish(publication_.first, publication_.until);
 }
 
@@ -70,20 +73,20 @@ void Incoming::publish_inline() {
 void Incoming::begin_parts() {
   std::byte* slot = mirror_.begin(publication_.first, publication_.until);
   parts_here_ = 0;
-  const std::size_t end = publication_.part.end;
-  for (std::size_t offset = publication_.part.begin; offset < end; offset += part_bytes) {
-    const std::size_t size = std::min(part_bytes, end - offset);
-    parts_.push_back(messages_.receive(publisher_, publication_tag, slot + offset, size));
-  }
+  publication_.part.for_runs(part_bytes, [&](const PayloadPart& run) {
+    parts_.push_back(
+        {messages_.receive(publisher_, publication_tag, slot + run.begin, run.size_bytes()),
+         run.end});
+  });
   state_ = State::receiving_parts;
   if (parts_.empty()) await_frame();
 }
 
 bool Incoming::continue_parts() {
   const std::size_t before = parts_here_;
-  while (parts_here_ < parts_.size() && parts_[parts_here_].test()) ++parts_here_;
+  while (parts_here_ < parts_.size() && parts_[parts_here_].request.test()) ++parts_here_;
   if (parts_here_ == before) return false;
-  mirror_.arrived(publication_.part.begin + parts_here_ * part_bytes);
+  mirror_.arrived(parts_[parts_here_ - 1].end);
   if (parts_here_ == parts_.size()) {
     parts_.clear();
     await_frame();

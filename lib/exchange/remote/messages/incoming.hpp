@@ -37,7 +37,11 @@ class Incoming {
   MirrorWriter mirror_;
   std::vector<std::byte> message_;  ///< a frame and its payload, if that travels inline
   mpi::Request request_;            ///< of the message
-  std::vector<mpi::Request> parts_;
+  struct Part {
+    mpi::Request request;
+    std::size_t end;  ///< in the message
+  };
+  std::vector<Part> parts_;
   std::size_t parts_here_ = 0;  ///< they arrive in their order
   Frame publication_;           ///< the latest one
   State state_ = State::awaiting_frame;

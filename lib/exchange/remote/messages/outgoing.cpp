@@ -4,6 +4,7 @@ namespace fast::exchange {
 
 Outgoing::Outgoing(RemoteEdges& edges, const mpi::Messages& messages, int reader)
     : edges_(edges),
+      reader_(reader),
       plan_(edges, reader),
       frames_(edges, messages, reader),
       payload_(messages, reader, edges.throttle) {}
@@ -48,7 +49,7 @@ bool Outgoing::send_extension() {
 
 bool Outgoing::send_publication(const OwnPublication& publication) {
   publication_ = publication;
-  const PayloadPart part = edges_.message_part(publication.first, publication.until);
+  const MessagePart part = edges_.part_to(reader_, publication.first, publication.until);
   auto buffer = edges_.send_buffers.buffer(publication.sequence, publication.first, part);
   Frame frame = this->frame(Frame::Kind::publication);
   frame.first = publication.first;
@@ -60,9 +61,9 @@ bool Outgoing::send_publication(const OwnPublication& publication) {
 }
 
 bool Outgoing::send_inline(const Frame& frame, SendBuffer& buffer) {
-  const std::byte* message = buffer.up_to(frame.part.end);
+  const std::byte* part = buffer.up_to(frame.part.size_bytes());
   if (!buffer.is_intact()) return false;
-  frames_.send(frame, {message + frame.part.begin, frame.part.size_bytes()});
+  frames_.send(frame, {part, frame.part.size_bytes()});
   plan_.sent(publication_);
   return true;
 }

@@ -40,6 +40,7 @@ class Outgoing {
   Frame frame(Frame::Kind kind) const;
 
   RemoteEdges& edges_;
+  int reader_;
   SendPlan plan_;
   FrameSender frames_;
   PayloadSender payload_;

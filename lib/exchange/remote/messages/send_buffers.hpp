@@ -14,19 +14,19 @@ namespace fast::exchange {
 class SendBuffer {
  public:
   SendBuffer(std::shared_ptr<const SlotBoard> board, int rank)
-      : board_(std::move(board)), rank_(rank), bytes_(board_->layout().message_bytes()) {}
+      : board_(std::move(board)), rank_(rank) {}
 
   /// From now on a buffer of `part` of publication `sequence`, whose first round is `round`.
-  void assign(std::uint64_t sequence, std::int64_t round, const PayloadPart& part);
+  void assign(std::uint64_t sequence, std::int64_t round, const MessagePart& part);
   /// A slot has its next round a moment before its next sequence.
-  bool is_of(std::uint64_t sequence, std::int64_t round, const PayloadPart& part) const {
+  bool is_of(std::uint64_t sequence, std::int64_t round, const MessagePart& part) const {
     return sequence_ == sequence && round_ == round && part_ == part;
   }
   /// Of the message.
-  const PayloadPart& part() const { return part_; }
+  const MessagePart& part() const { return part_; }
 
-  /// The message, whose part has been copied up to byte `end` of the message at least.
-  const std::byte* up_to(std::size_t end);
+  /// The part without its gap, of which the first `bytes` at least have been copied.
+  const std::byte* up_to(std::size_t bytes);
   /// True when the whole part has been copied and belongs to that publication.
   bool is_intact() const;
 
@@ -34,8 +34,9 @@ class SendBuffer {
   std::shared_ptr<const SlotBoard> board_;
   int rank_;
   std::vector<std::byte> bytes_;
-  PayloadPart part_{0, 0};
-  std::size_t copied_ = 0;  ///< up to this byte of the message
+  MessagePart part_{0, {0, 0}};
+  std::size_t copied_ = 0;  ///< bytes
+  std::size_t at_ = 0;      ///< up to this byte of the message
   std::uint64_t sequence_ = 0;
   std::int64_t round_ = 0;
   bool was_intact_ = false;  ///< when the last byte was copied
@@ -46,10 +47,13 @@ class SendBuffers {
   SendBuffers(std::shared_ptr<const SlotBoard> board, int rank)
       : board_(std::move(board)), rank_(rank) {}
 
-  /// The buffer of a part of the publication, or of all. It is reused after all its holders have
-  /// released it.
+  /// The buffer of a part of the publication. It is reused after all its holders have released it.
   std::shared_ptr<SendBuffer> buffer(std::uint64_t sequence, std::int64_t round,
-                                     PayloadPart part = {});
+                                     const MessagePart& part);
+  /// Of all of it.
+  std::shared_ptr<SendBuffer> buffer(std::uint64_t sequence, std::int64_t round) {
+    return buffer(sequence, round, board_->layout().carried({}));
+  }
 
  private:
   std::shared_ptr<const SlotBoard> board_;

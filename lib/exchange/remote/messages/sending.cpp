@@ -37,7 +37,7 @@ constexpr int parts_started_at_once = 4;
 
 void PayloadSender::begin(std::shared_ptr<SendBuffer> buffer) {
   buffer_ = std::move(buffer);
-  started_ = buffer_->part().begin;
+  started_ = at_ = 0;
 }
 
 bool PayloadSender::start_parts() {
@@ -45,11 +45,13 @@ bool PayloadSender::start_parts() {
   const std::size_t most = mpi::implementation::parts_at_a_time();
   for (int i = 0; i < parts_started_at_once && under_way_.size() < most; ++i) {
     if (all_started() || !throttle_.open()) break;
-    const std::size_t size = std::min(part_bytes, buffer_->part().end - started_);
+    const PayloadPart run = buffer_->part().run(at_, part_bytes);
+    const std::size_t size = run.size_bytes();
     const std::byte* part = buffer_->up_to(started_ + size) + started_;
     under_way_.push_back(messages_.send_expected(reader_, publication_tag, part, size));
     throttle_.spend(size);
     started_ += size;
+    at_ = run.end;
   }
   return started_ > before;
 }

@@ -56,7 +56,7 @@ class PayloadSender {
   /// Starts a few further sends, as far as the throttle allows. True when it has started any.
   bool start_parts();
   /// True when the sends of all parts have been started.
-  bool all_started() const { return started_ == buffer_->part().end; }
+  bool all_started() const { return started_ == buffer_->part().size_bytes(); }
   /// Removes the sends that are done. True when there were any.
   bool remove_done();
   /// True when no send is under way any more; then releases the buffer.
@@ -70,7 +70,8 @@ class PayloadSender {
   Throttle& throttle_;
   std::shared_ptr<SendBuffer> buffer_;
   std::vector<mpi::Request> under_way_;
-  std::size_t started_ = 0;  ///< up to this byte of the message
+  std::size_t started_ = 0;  ///< bytes
+  std::size_t at_ = 0;       ///< up to this byte of the message
 };
 
 }  // namespace fast::exchange

@@ -25,10 +25,10 @@ constexpr auto quick = std::chrono::milliseconds(10), slow = std::chrono::millis
 
 }  // namespace
 
-void ChunkedRead::begin(std::size_t offset, std::byte* to, std::size_t size_bytes) {
+void ChunkedRead::begin(std::size_t offset, std::byte* to, const MessagePart& part) {
   offset_ = offset;
   to_ = to;
-  size_bytes_ = size_bytes;
+  part_ = part;
   requested_ = arrived_ = 0;
 }
 
@@ -40,18 +40,19 @@ void ChunkedRead::advance() {
 void ChunkedRead::take_arrived() {
   while (!chunks_.empty() && chunks_.front().request.test()) {
     adapt_length(Clock::now() - chunks_.front().started);
-    arrived_ += chunks_.front().size_bytes;
+    arrived_ = chunks_.front().end;
     chunks_.pop_front();
   }
 }
 
 void ChunkedRead::start_next() {
-  while (chunks_.size() < chunks_at_once && requested_ < size_bytes_ && throttle_.open()) {
-    const std::size_t size = std::min(chunk_bytes_, size_bytes_ - requested_);
-    auto request = window_.get(worker_, offset_ + requested_, to_ + requested_, size);
-    chunks_.push_back({std::move(request), size, Clock::now()});
-    requested_ += size;
-    throttle_.spend(size);
+  while (chunks_.size() < chunks_at_once && throttle_.open()) {
+    const PayloadPart run = part_.run(requested_, chunk_bytes_);
+    if (run.size_bytes() == 0) return;
+    auto request = window_.get(worker_, offset_ + run.begin, to_ + run.begin, run.size_bytes());
+    chunks_.push_back({std::move(request), run.end, Clock::now()});
+    requested_ = run.end;
+    throttle_.spend(run.size_bytes());
   }
 }
 
@@ -61,7 +62,7 @@ void ChunkedRead::adapt_length(Clock::duration took) {
 }
 
 bool ChunkedRead::abandon() {
-  size_bytes_ = requested_;
+  part_ = {0, {0, 0}};
   std::erase_if(chunks_, [](Chunk& chunk) { return chunk.request.test(); });
   return chunks_.empty();
 }

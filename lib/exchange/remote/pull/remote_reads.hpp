@@ -36,7 +36,7 @@ class HeaderRead {
   mpi::Request request_;
 };
 
-/// A range of the memory of a worker on another host.
+/// A range of the memory of a worker on another host, or a part of it.
 ///
 /// Keeps a few chunks under way and adapts their length to the speed of the link: other reads wait
 /// behind these chunks, headers with signs of life among them.
@@ -49,13 +49,17 @@ class ChunkedRead {
       : window_(window), worker_(worker), throttle_(throttle) {}
 
   /// Reads the worker's bytes [offset, offset + size_bytes) into `to`.
-  void begin(std::size_t offset, std::byte* to, std::size_t size_bytes);
+  void begin(std::size_t offset, std::byte* to, std::size_t size_bytes) {
+    begin(offset, to, MessagePart{0, {0, size_bytes}});
+  }
+  /// Reads that part of them.
+  void begin(std::size_t offset, std::byte* to, const MessagePart& part);
   /// Takes the chunks that have arrived and starts the next ones.
   void advance();
 
-  /// Bytes that have arrived, without a gap from the beginning.
+  /// What is read of the range's first bytes, so many, has arrived.
   std::size_t arrived_bytes() const { return arrived_; }
-  bool done() const { return chunks_.empty() && requested_ == size_bytes_; }
+  bool done() const { return chunks_.empty() && part_.run(requested_, 1).size_bytes() == 0; }
   /// As the latest advance() or abandon() left it.
   bool is_under_way() const { return !chunks_.empty(); }
   /// Starts no further chunk. True when none is under way any more.
@@ -64,7 +68,7 @@ class ChunkedRead {
  private:
   struct Chunk {
     mpi::Request request;
-    std::size_t size_bytes;
+    std::size_t end;  ///< in the range
     Clock::time_point started;
   };
   void take_arrived();
@@ -76,9 +80,10 @@ class ChunkedRead {
   Throttle& throttle_;
   std::deque<Chunk> chunks_;
   std::size_t chunk_bytes_ = shortest_chunk;
-  std::size_t offset_ = 0, size_bytes_ = 0;
+  std::size_t offset_ = 0;
+  MessagePart part_{0, {0, 0}};  ///< of the range
   std::byte* to_ = nullptr;
-  std::size_t requested_ = 0, arrived_ = 0;  ///< bytes
+  std::size_t requested_ = 0, arrived_ = 0;  ///< up to these bytes of the range
 };
 
 /// Brings the counters and the status of a worker on another host into its mirror, once.

@@ -53,7 +53,7 @@ bool RmaReplicator::continue_copy() {
   const bool was_under_way = copy_.is_under_way();
   const std::size_t before = copy_.arrived_bytes();
   copy_.advance();
-  if (copy_.arrived_bytes() > before) mirror_.arrived(part_.begin + copy_.arrived_bytes());
+  if (copy_.arrived_bytes() > before) mirror_.arrived(copy_.arrived_bytes());
   if (copy_.done()) {
     header_.begin();
     state_ = State::checking;
@@ -79,9 +79,8 @@ void RmaReplicator::begin_copy(const PullTarget& target) {
   // Readers may follow the arrival of exactly the round that they wait for.
   const bool may_be_followed = edges_.exact() && !target.skipped;
   std::byte* to = may_be_followed ? mirror_.begin(target.last, target.last) : mirror_.begin();
-  part_ = edges_.message_part(target.last, target.last);
   const std::size_t from = target.kept ? layout.kept_offset() : layout.slot_offset(target.sequence);
-  copy_.begin(from + part_.begin, to + part_.begin, part_.size_bytes());
+  copy_.begin(from, to, edges_.part_from(worker(), target.last, target.last));
 }
 
 /// A status is mirrored after the worker's last payload. The cache lines of a header need not be of

@@ -43,7 +43,6 @@ class RmaReplicator : public Replicator {
   PullPlan plan_;
   State state_ = State::idle;
   PullTarget target_;                             ///< of the copy
-  PayloadPart part_;                              ///< of the target's message
   Clock::time_point began_{};                     ///< the copy
   WorkerStatus status_ = WorkerStatus::starting;  ///< as the previous look found it
   bool closing_ = false;
