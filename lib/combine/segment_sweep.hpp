@@ -115,14 +115,23 @@ struct HostMixer::SegmentSweep {
       fused && (may_change || update != nullptr) ? checked_elements : block_elements;
   const bool first_alone = is_buffer || (pass.kind == Pass::Kind::weights && !mixer.sums_);
   const int vectors = first_alone ? 1 : traits.messages.vectors;
-  alignas(cache_line_bytes) T current_scratch[block_elements];
-  alignas(cache_line_bytes) T own_scratch[algorithm::max_payload_vectors][block_elements];
-  alignas(cache_line_bytes) T pull_scratch[algorithm::max_payload_vectors][block_elements];
-  alignas(cache_line_bytes) T payload_scratch[algorithm::max_payload_vectors][block_elements];
-  alignas(cache_line_bytes) std::byte code_scratch[block_bytes];
+  T* const current_scratch = room_of(2 + 3 * static_cast<std::size_t>(vectors));
+  std::byte* const code_scratch = reinterpret_cast<std::byte*>(payload_scratch(vectors));
 
   SegmentSweep(HostMixer& owner, const Pass& of_pass, Part& of_piece, bool with_others)
       : mixer(owner), pass(of_pass), part(of_piece), shared(with_others) {}
+
+  /// So many blocks of the thread's own, which stay: a thread may have a small stack.
+  static T* room_of(std::size_t blocks) {
+    thread_local AlignedBuffer room;
+    if (room.size_bytes() < blocks * block_bytes) room = AlignedBuffer(blocks * block_bytes);
+    return reinterpret_cast<T*>(room.data());
+  }
+  T* own_scratch(int k) const {
+    return current_scratch + (1 + static_cast<std::size_t>(k)) * block_elements;
+  }
+  T* pull_scratch(int k) const { return own_scratch(vectors + k); }
+  T* payload_scratch(int k) const { return pull_scratch(vectors + k); }
 
   /// Stops before a block whose sources have changed, if other threads sweep, too.
   void run() {
@@ -201,7 +210,7 @@ struct HostMixer::SegmentSweep {
   template <class InSlot>
   bool average_checked(const algorithm::Block<T>& block, std::size_t first, const InSlot* own,
                        InSlot* next) {
-    T* const averaged = pull_scratch[0];
+    T* const averaged = pull_scratch(0);
     bool finite = true;
     const bool whole = read(first + block.count, [&] {
       const auto& [values, weights] = list_slots<InSlot>(first);
@@ -353,7 +362,7 @@ struct HostMixer::SegmentSweep {
   /// Buffers differ from the model, as in a combination.
   void measure(const algorithm::Block<T>& block, std::size_t first) {
     const T* own =
-        is_buffer ? block.current : message(pass.own.vector(0), first, block.count, own_scratch[0]);
+        is_buffer ? block.current : message(pass.own.vector(0), first, block.count, own_scratch(0));
     note(mixing::all_finite(own, block.count));
     auto& squares = is_buffer ? pass.distances->buffers : pass.distances->parameters;
     const std::span<const T* const> values = messages(0, own, first, block.count);
@@ -378,7 +387,7 @@ struct HostMixer::SegmentSweep {
       block.state[s] = kept(mixer.state_[s], first);
     }
     for (int k = 0; k < vectors; ++k) {
-      block.payload[static_cast<std::size_t>(k)] = payload_scratch[static_cast<std::size_t>(k)];
+      block.payload[static_cast<std::size_t>(k)] = payload_scratch(k);
     }
     return block;
   }
@@ -399,22 +408,22 @@ struct HostMixer::SegmentSweep {
     const auto i = static_cast<std::size_t>(k);
     const bool pulls = pass.neighborhood != nullptr;
     if (republishes()) {
-      block.own[i] = payload_scratch[i];
+      block.own[i] = payload_scratch(k);
     } else if (selected) {
       block.own[i] = block.current;
       if (pass.own.data != nullptr) {
         block.own[i] = selected_message(pass.own.vector(k), block.current, first, block.count,
-                                        own_scratch[i], code_scratch);
+                                        own_scratch(k), code_scratch);
       }
     } else if (pass.own.data != nullptr &&
                (pulls || traits.messages.own != algorithm::Own::unused)) {
       block.own[i] = mixer.keeps_own_ && (!pulls || is_summed(k))
                          ? kept(mixer.sent_[i], first)
-                         : message(pass.own.vector(k), first, block.count, own_scratch[i]);
+                         : message(pass.own.vector(k), first, block.count, own_scratch(k));
     }
     block.message[i] = block.own[i];
     const bool keep = pass.gathered || pass.kind == Pass::Kind::gather;
-    T* pull = keep ? kept(mixer.gathered_[i], first) : pull_scratch[i];
+    T* pull = keep ? kept(mixer.gathered_[i], first) : pull_scratch(k);
     if (pulls) {
       pull_towards(k, pull, is_buffer ? block.current : block.own[i], first, block.count);
       // In a restart, the pulls refer to the coded message of before.
@@ -444,8 +453,8 @@ struct HostMixer::SegmentSweep {
 
   void emit(algorithm::Block<T>& block, std::size_t first) {
     if (is_buffer || pass.kind == Pass::Kind::weights) {
-      std::memcpy(payload_scratch[0], block.current, block.count * sizeof(T));
-      for (int k = 1; k < vectors; ++k) std::fill_n(payload_scratch[k], block.count, T{0});
+      std::memcpy(payload_scratch(0), block.current, block.count * sizeof(T));
+      for (int k = 1; k < vectors; ++k) std::fill_n(payload_scratch(k), block.count, T{0});
     } else {
       mixer.algorithm_->apply(algorithm::Sweep::publish, block);
     }
@@ -460,7 +469,7 @@ struct HostMixer::SegmentSweep {
   void emit_sum(int k, std::size_t first, std::size_t count) {
     double* sum = mixer.sums_->own().at(k, piece.first + first);
     for (std::size_t e = 0; pass.kind == Pass::Kind::publish && e < count; ++e) {
-      sum[e] += static_cast<double>(payload_scratch[static_cast<std::size_t>(k)][e]);
+      sum[e] += static_cast<double>(payload_scratch(k)[e]);
     }
     mixing::stream_copy(pass.next->vector(k) + piece.code_offset(first), sum,
                         piece.code_bytes(count));
@@ -468,7 +477,7 @@ struct HostMixer::SegmentSweep {
 
   void emit_vector(int k, std::size_t first, std::size_t count) {
     const auto i = static_cast<std::size_t>(k);
-    const T* values = payload_scratch[i];
+    const T* values = payload_scratch(k);
     note(mixing::all_finite(values, count));
     if (mixer.keeps_own_) std::memcpy(kept(mixer.sent_[i], first), values, count * sizeof(T));
     if (is_summed(k)) return emit_sum(k, first, count);
