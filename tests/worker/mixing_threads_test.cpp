@@ -1,10 +1,14 @@
 // Several threads of a worker average: what comes out is what one thread makes of it.
+#include <pthread.h>
+
+#include <barrier>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <fast/core/random.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/worker/rotating_arena.hpp>
+#include <functional>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -64,6 +68,65 @@ void compare_threads(std::string_view rule, std::string_view codec) {
   }
 }
 
+/// All weights after rounds of workers that never wait. They end each round one after another, so
+/// that all know what is the newest publication of each.
+template <class T>
+std::vector<std::vector<T>> trained_in_turn(WorkerOptions options, int threads,
+                                            std::uint64_t seed) {
+  constexpr int workers = 3;
+  options.staleness = unbounded_staleness;
+  options.mixing_threads = threads;
+  std::vector<std::vector<T>> all(workers, std::vector<T>(lockstep_elements));
+  std::barrier turn(workers);
+  local::run(workers, [&](const Group& group) {
+    Rng rng(mix_seed(seed, static_cast<std::uint64_t>(group.rank())));
+    std::vector<T>& x = all[static_cast<std::size_t>(group.rank())];
+    for (T& value : x) value = from_double<T>(rng.normal());
+    Worker worker(group, stencil::ring(), {view_of("x", std::span(x))}, options);
+    for (int round = 0; round < 4; ++round) {
+      worker.begin_round();
+      for (T& value : x) value = from_double<T>(as_double(value) + rng.normal() / 16);
+      for (int rank = 0; rank < workers; ++rank) {
+        turn.arrive_and_wait();
+        if (rank == group.rank()) worker.end_round({.learning_rate = 0.05});
+      }
+    }
+    turn.arrive_and_wait();
+    worker.await_finish();
+  });
+  return all;
+}
+
+template <class T>
+void compare_in_turn(std::string_view rule, std::string_view codec) {
+  const std::uint64_t seed = test_seed(6);
+  WorkerOptions options = quick();
+  options.algorithm = algorithm::by_name(rule);
+  options.codec = codec::by_name(codec);
+  const auto one = trained_in_turn<T>(options, 1, seed),
+             three = trained_in_turn<T>(options, 3, seed);
+  for (std::size_t w = 0; w < one.size(); ++w) {
+    INFO(rule << " with codec " << codec << ", worker " << w << ", FAST_TEST_SEED=" << seed);
+    CHECK(std::memcmp(one[w].data(), three[w].data(), lockstep_elements * sizeof(T)) == 0);
+  }
+  CHECK(std::memcmp(one[0].data(), one[1].data(), lockstep_elements * sizeof(T)) != 0);
+}
+
+/// Runs `work` on a thread that has a stack of so many bytes.
+void on_stack_of(std::size_t bytes, std::function<void()> work) {
+  pthread_attr_t attributes;
+  REQUIRE(pthread_attr_init(&attributes) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attributes, bytes) == 0);
+  const auto call = [](void* what) -> void* {
+    (*static_cast<std::function<void()>*>(what))();
+    return nullptr;
+  };
+  pthread_t thread{};
+  REQUIRE(pthread_create(&thread, &attributes, call, &work) == 0);
+  REQUIRE(pthread_join(thread, nullptr) == 0);
+  pthread_attr_destroy(&attributes);
+}
+
 }  // namespace
 
 TEST_CASE("any number of threads gives the same bits, of all rules and codecs") {
@@ -77,6 +140,24 @@ TEST_CASE("any number of threads gives the same bits of 64-bit and 16-bit weight
     compare_threads<double>(rule, "identity");
     compare_threads<BFloat16>(rule, "identity");
   }
+}
+
+TEST_CASE("any number of threads gives the same bits of workers that never wait") {
+  for (const std::string_view rule : {"awc", "averaged_momentum"}) {
+    compare_in_turn<double>(rule, "identity");
+    compare_in_turn<float>(rule, "identity");
+    compare_in_turn<float>(rule, "bf16");
+    compare_in_turn<BFloat16>(rule, "identity");
+  }
+}
+
+TEST_CASE("a thread with a stack of 256 kB averages what another thread does") {
+  WorkerOptions options;
+  options.algorithm = algorithm::by_name("gradient_tracking");
+  const std::uint64_t seed = test_seed(7);
+  std::vector<std::vector<double>> small;
+  on_stack_of(std::size_t{256} << 10, [&] { small = trained_by<double>(options, 1, seed); });
+  CHECK(small == trained_by<double>(options, 1, seed));
 }
 
 TEST_CASE("the threads of a worker average at the same time") {
