@@ -27,12 +27,16 @@ HostMixer::HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorith
   if (has_halves()) remainder_ = AlignedBuffer(this->layout().size_bytes());
   for (int s = 0; s < traits().memory.vectors; ++s) state_.push_back(kept());
   for (int k = 0; keeps_own_ && k < traits().messages.vectors; ++k) sent_.push_back(kept());
-  // What a device can do, threads can. Sums, and entries that are chosen, have an order.
-  const codec::Kind kind = coded_.kind();
-  if (threads > 1 && this->layout().parameter_count() > part_elements && !sums_ &&
-      device_rule(*algorithm_).has_value() && !traits().messages.surveys &&
-      kind != codec::Kind::sparse && kind != codec::Kind::selected)
+  if (!sums_ && shares_sweeps(*algorithm_, this->layout().parameter_count(), threads))
     crew_ = std::make_unique<ThreadCrew>(threads);
+}
+
+/// What a device can do, threads can. Sums, and entries that are chosen, have an order.
+bool HostMixer::shares_sweeps(const algorithm::Algorithm& algorithm, std::size_t parameters,
+                              int threads) {
+  const algorithm::Messages& messages = algorithm.traits().messages;
+  return threads > 1 && parameters > part_elements && device_rule(algorithm).has_value() &&
+         !messages.surveys && !messages.sparsity.bounded() && !messages.selection.selects();
 }
 
 AlignedBuffer HostMixer::kept() const { return AlignedBuffer(widening_ * layout().size_bytes()); }

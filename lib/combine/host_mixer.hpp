@@ -16,6 +16,11 @@ class HostMixer final : public Mixer {
   HostMixer(ParameterLayout layout, std::shared_ptr<algorithm::Algorithm> algorithm,
             const codec::Options& codec, bool sums = false, int threads = 1);
 
+  /// True if so many threads sweep a model of so many parameters with that rule. Rules whose
+  /// running sums travel have one thread all the same.
+  static bool shares_sweeps(const algorithm::Algorithm& algorithm, std::size_t parameters,
+                            int threads);
+
   std::vector<TensorView> state() override;
 
  private:

@@ -4,6 +4,7 @@
 #include <fast/codec/codec.hpp>
 #include <fast/core/error.hpp>
 
+#include "combine/host_mixer.hpp"
 #include "core/host.hpp"
 #include "data/files/split.hpp"
 #include "fast_train/read_options.hpp"
@@ -43,6 +44,15 @@ double copies_in_model(const Options& o) {
   return 1 + state + o.threads;
 }
 
+int threads_of(const Options& o, const nn::ModelSpec& spec) {
+  const int mixing = std::min(o.threads, most_mixing_threads);
+  const bool is_summed = o.trainer.worker.staleness > 0;
+  const auto parameters = static_cast<std::size_t>(std::min(parameters_of(spec), 1e18));
+  const bool shares = !is_summed && !is_all_reduce(o) &&
+                      combine::HostMixer::shares_sweeps(*o.rule.rule().make(), parameters, mixing);
+  return threads_of_worker + (shares ? mixing - 1 : 0);
+}
+
 }  // namespace
 
 double least_bytes_of_worker(const Options& o, const nn::ModelSpec& spec) {
@@ -72,7 +82,7 @@ void check_capacity(const Options& o, const nn::ModelSpec& spec, int workers) {
       "here, {} to this process; take fewer workers or smaller numbers",
       workers, workers == 1 ? "" : "s", o.model, parameters_of(spec), o.batch_size, prefetch_of(o),
       o.threads, size_text(each), size_text(all), size_text(host), size_text(own));
-  const double threads = static_cast<double>(workers) * threads_of_worker;
+  const double threads = static_cast<double>(workers) * threads_of(o, spec);
   require(!one_process || threads <= static_cast<double>(most_threads()), ErrorKind::resource,
           "--workers {}: they need at least {:.0f} threads, this process can start {}; take fewer "
           "workers, or ranks (mpiexec -n)",
