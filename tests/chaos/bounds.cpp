@@ -97,7 +97,7 @@ fast::algorithm::Parameters parameters_of(const Plan& plan) {
             {"consensus_step", coded ? "0.3" : "1"},
             {"changes", coded ? "true" : "false"}};
   }
-  if (rule == "relay_sum") return {{"degree", "3"}};
+  if (rule == "relay_sum") return {{"degree", plan.topology == "star" ? "8" : "3"}};
   if (rule == "awc_gasloc") return {{"rate", "0.9"}, {"acceleration", "0.3"}};
   return {};
 }

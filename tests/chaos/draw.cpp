@@ -158,7 +158,8 @@ void draw_machine(Plan& plan, Kind kind, const Wish& wish, Rng& rng) {
 
 void draw_setting(Plan& plan, Rng& rng) {
   plan.topology = one_of(plan.rule == "awc_gasloc" ? topologies_of_sites : topologies, rng);
-  if (plan.rule == "relay_sum") plan.topology = one_of<std::string>({"grid1d", "tree"}, rng);
+  if (plan.rule == "relay_sum")
+    plan.topology = one_of<std::string>({"grid1d", "tree", "star"}, rng);
   plan.staleness = one_of<std::int64_t>({0, 0, 1, 3, -1}, rng);
   plan.rotating = rng.below(2) == 0;
   plan.codec = "identity";
