@@ -86,6 +86,50 @@ class Delayed {
   std::deque<Vector> past_;
 };
 
+// The same for relay_sum on a tree, when the counts of all messages are there.
+class Relayed {
+ public:
+  Relayed(const Topology& tree, Vector start) : x_(std::move(start)) {
+    std::map<std::pair<int, int>, std::size_t> known;
+    for (int i = 0; i < tree.workers(); ++i) {
+      for (const int j : tree.in_neighbors(i)) {
+        known[{j, i}] = edges_.size();
+        edges_.push_back({j, i, 0});
+      }
+    }
+    for (Edge& edge : edges_) edge.back = known.at({edge.to, edge.from});
+    messages_.assign(edges_.size(), 0);
+  }
+  void mix() {
+    relay();
+    const auto workers = static_cast<double>(x_.size());
+    for (std::size_t e = 0; e < edges_.size(); ++e) at(edges_[e].to) += messages_[e];
+    for (double& value : x_) value /= workers;
+  }
+  const Vector& now() const { return x_; }
+  double products() const { return 2 * static_cast<double>(edges_.size() + x_.size()); }
+
+ private:
+  struct Edge {
+    int from, to;
+    std::size_t back;  // the edge the other way
+  };
+  double& at(int worker) { return x_[static_cast<std::size_t>(worker)]; }
+  // Each message has the sender, and all that came to it from the others.
+  void relay() {
+    Vector all = x_;
+    for (std::size_t e = 0; e < edges_.size(); ++e)
+      all[static_cast<std::size_t>(edges_[e].to)] += messages_[e];
+    Vector sent(messages_.size());
+    for (std::size_t e = 0; e < edges_.size(); ++e)
+      sent[e] = all[static_cast<std::size_t>(edges_[e].from)] - messages_[edges_[e].back];
+    messages_ = std::move(sent);
+  }
+
+  Vector x_, messages_;
+  std::vector<Edge> edges_;
+};
+
 double sum_of(const Vector& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
 double square_of(const Vector& x) { return std::inner_product(x.begin(), x.end(), x.begin(), 0.0); }
 
@@ -142,6 +186,17 @@ class Impulses {
       }
     }
   }
+  /// An impulse at that worker of a tree that relays.
+  void add(const Topology& tree, int worker, double weight) {
+    Vector unit = zero_;
+    unit[static_cast<std::size_t>(worker)] = 1;
+    Relayed column(tree, std::move(unit));
+    for (std::size_t t = 0; t < moved_.size(); ++t) {
+      column.mix();
+      moved_[t] += weight * sum_of(column.now());
+      squares_[t] += weight * square_of(column.now());
+    }
+  }
   double signal_to_noise(double gamma) const {
     double signal = 0, noise = 0, decay = 1;
     for (std::size_t t = 0; t < moved_.size(); ++t, decay *= gamma) {
@@ -164,10 +219,7 @@ class Impulses {
   Vector moved_, squares_;
 };
 
-}  // namespace
-
-double effective_neighbors(const Schedule& schedule, double gamma, int delay, WeightRule rule,
-                           bool lazy) {
+int rounds_of_impulses(double gamma) {
   require(gamma > 0 && gamma < 1, ErrorKind::argument,
           "effective neighbors: a decay of {}; it is between 0 and 1", gamma);
   const double wanted = std::log(negligible) / std::log(gamma);
@@ -175,8 +227,38 @@ double effective_neighbors(const Schedule& schedule, double gamma, int delay, We
           "effective neighbors: a decay of {} needs {:.3g} rounds, at most {:.3g} are computed; "
           "take a decay that is further from 1",
           gamma, wanted, most_impulse_rounds);
+  return std::max(1, saturate<int>(wanted));
+}
+
+Vector random_start(int workers) {
+  Rng rng(1);
+  Vector start(static_cast<std::size_t>(workers));
+  std::ranges::generate(start, [&] { return rng.normal(); });
+  return start;
+}
+
+// Until the spread is 1/1000 of that at first. `mix(round)` returns what is left of it.
+template <class Mix>
+std::optional<double> rounds_of_spread(double products, const Mix& mix) {
+  const int most = static_cast<int>(std::max(64.0, most_products / products / 2));
+  Vector left = {1};
+  while (static_cast<int>(left.size()) <= most && left.back() > settled)
+    left.push_back(mix(static_cast<std::int64_t>(left.size()) - 1));
+  const auto rounds = static_cast<double>(left.size() - 1);
+  if (left.back() < exact) return rounds;
+  // The last half shows the slowest mode.
+  const std::size_t middle = left.size() / 2;
+  const double rate = std::log(left.back() / left[middle]) / (rounds - static_cast<double>(middle));
+  if (!(rate < -1e-9)) return std::nullopt;
+  return std::ceil(std::log(consensus) / rate);
+}
+
+}  // namespace
+
+double effective_neighbors(const Schedule& schedule, double gamma, int delay, WeightRule rule,
+                           bool lazy) {
+  const int rounds = rounds_of_impulses(gamma);
   Matrices matrices(schedule, rule, lazy);
-  const int rounds = std::max(1, saturate<int>(wanted));
   const std::vector<Start> starts =
       sampled_starts(schedule.workers(), matrices.phases(), matrices.cost() * rounds);
   Impulses impulses(matrices, schedule.workers(), rounds, delay);
@@ -196,25 +278,35 @@ std::optional<double> rounds_to_consensus(const Schedule& schedule, int delay, W
     return figure ? std::optional(figure->value) : std::nullopt;
   }
   Matrices matrices(schedule, rule, lazy);
-  Rng rng(1);
-  Vector start(static_cast<std::size_t>(schedule.workers()));
-  std::ranges::generate(start, [&] { return rng.normal(); });
+  const Vector start = random_start(schedule.workers());
   const double first = spread(start);
   if (first == 0) return 0;
   Delayed x(start, start, delay);
-  const int most = static_cast<int>(std::max(64.0, most_products / matrices.products() / 2));
-  Vector left = {1};
-  while (static_cast<int>(left.size()) <= most && left.back() > settled) {
-    x.mix(matrices.at(static_cast<std::int64_t>(left.size()) - 1));
-    left.push_back(spread(x.now()) / first);
-  }
-  const auto rounds = static_cast<double>(left.size() - 1);
-  if (left.back() < exact) return rounds;
-  // The last half shows the slowest mode.
-  const std::size_t middle = left.size() / 2;
-  const double rate = std::log(left.back() / left[middle]) / (rounds - static_cast<double>(middle));
-  if (!(rate < -1e-9)) return std::nullopt;
-  return std::ceil(std::log(consensus) / rate);
+  return rounds_of_spread(matrices.products(), [&](std::int64_t round) {
+    x.mix(matrices.at(round));
+    return spread(x.now()) / first;
+  });
+}
+
+RelayMixing relay_mixing(const Schedule& tree, double gamma) {
+  const Topology topology = tree.at(0);
+  const int workers = tree.workers();
+  Relayed x(topology, random_start(workers));
+  const double first = spread(x.now());
+  RelayMixing mixing;
+  if (first == 0) return {1, 0};
+  mixing.rounds = rounds_of_spread(x.products(), [&](std::int64_t) {
+    x.mix();
+    return spread(x.now()) / first;
+  });
+  const int rounds = rounds_of_impulses(gamma);
+  const std::vector<Start> starts = sampled_starts(workers, 1, x.products() * rounds);
+  Matrices matrices(tree, WeightRule::automatic, false);
+  Impulses impulses(matrices, workers, rounds, 0);
+  for (const Start& start : starts)
+    impulses.add(topology, start.worker, 1 / static_cast<double>(starts.size()));
+  mixing.neighbors = impulses.signal_to_noise(gamma);
+  return mixing;
 }
 
 }  // namespace fast::simulation

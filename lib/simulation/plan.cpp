@@ -300,6 +300,10 @@ class Planner {
     constexpr double least_decay = 1e-9;
     const auto steps = static_cast<double>(rule_.timing.combine_every);
     const double decay = std::max(least_decay, std::pow(cluster_.decay, steps));
+    if (rule_.messages.by_edge) {
+      const RelayMixing relayed = relay_mixing(schedule, decay);
+      return known_.emplace(delay, Mixing{relayed.neighbors, relayed.rounds}).first->second;
+    }
     mixing.neighbors = effective_neighbors(schedule, decay, delay, weights_.rule, weights_.lazy);
     mixing.rounds = rounds_to_consensus(schedule, delay, weights_.rule, weights_.lazy);
     return known_.emplace(delay, mixing).first->second;

@@ -33,6 +33,61 @@ TEST_CASE("effective neighbors are N for exact averages and 1 without mixing") {
   CHECK(effective_neighbors(alone, 0.9) == Approx(1));
 }
 
+// By the distances in the tree, where the library passes messages on.
+TEST_CASE("a tree that relays has the neighbors and the rounds of means of late values") {
+  constexpr double gamma = 0.9;
+  for (const TopologyRule& rule : {stencil::grid1d(), graph::star(), graph::tree()}) {
+    for (const int workers : {2, 3, 7, 8}) {
+      const Schedule tree = rule.make(workers);
+      const auto count = static_cast<std::size_t>(workers);
+      std::vector<std::vector<std::size_t>> far(count, std::vector<std::size_t>(count, count));
+      for (std::size_t i = 0; i < count; ++i) {
+        far[i][i] = 0;
+        for (const int j : tree.at(0).in_neighbors(static_cast<int>(i)))
+          far[i][static_cast<std::size_t>(j)] = 1;
+      }
+      for (std::size_t k = 0; k < count; ++k)
+        for (std::size_t i = 0; i < count; ++i)
+          for (std::size_t j = 0; j < count; ++j)
+            far[i][j] = std::min(far[i][j], far[i][k] + far[k][j]);
+      const auto next = [&](const std::vector<std::vector<double>>& past, double before) {
+        std::vector<double> x(count);
+        for (std::size_t i = 0; i < count; ++i) {
+          for (std::size_t j = 0; j < count; ++j) {
+            const std::size_t age = std::max<std::size_t>(far[i][j], 1);
+            x[i] += (age > past.size() ? before : past[past.size() - age][j]) / workers;
+          }
+        }
+        return x;
+      };
+      constexpr int rounds = 87;  // 0.9^87 is 1e-4
+      std::vector<double> moved(rounds), squares(rounds);
+      for (std::size_t from = 0; from < count; ++from) {
+        std::vector<std::vector<double>> past{std::vector<double>(count)};
+        past[0][from] = 1;
+        for (std::size_t t = 0; t < rounds; ++t) {
+          past.push_back(next(past, 0));
+          for (const double x : past.back()) {
+            moved[t] += x / workers;
+            squares[t] += x * x / workers;
+          }
+        }
+      }
+      double signal = 0, noise = 0;
+      for (std::size_t t = 0; t < rounds; ++t) {
+        signal += std::pow(gamma, t) * moved[t] * moved[t];
+        noise += std::pow(gamma, t) * squares[t];
+      }
+      INFO(tree.name() << " of " << workers);
+      const RelayMixing found = relay_mixing(tree, gamma);
+      CHECK(found.neighbors == Approx(signal / noise).epsilon(1e-3));
+      REQUIRE(found.rounds.has_value());
+      if (workers == 2) CHECK(*found.rounds == 1);
+      if (workers > 2) CHECK(*found.rounds < *rounds_to_consensus(tree));
+    }
+  }
+}
+
 TEST_CASE("effective neighbors of a ring follow from its eigenvalues") {
   for (const int workers : {5, 16, 64}) {
     for (const double gamma : {0.5, 0.9, 0.98}) {

@@ -64,6 +64,14 @@ std::optional<double> rounds_to_consensus(const Schedule& schedule, int delay = 
                                           WeightRule rule = WeightRule::automatic,
                                           bool lazy = false);
 
+/// Both figures of relay_sum on a tree, which uses no weights: a worker takes the mean of all,
+/// those at the distance d as they were d - 1 rounds before. Throws as effective_neighbors().
+struct RelayMixing {
+  double neighbors = 1;          ///< see effective_neighbors()
+  std::optional<double> rounds;  ///< see rounds_to_consensus()
+};
+RelayMixing relay_mixing(const Schedule& tree, double gamma);
+
 /// The exchanges that a plan compares.
 struct PlanOptions {
   /// Names or files; empty: planned_topologies(), or those of a rule that needs sites.
