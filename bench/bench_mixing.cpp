@@ -3,10 +3,12 @@
 #include <fast/core/memory.hpp>
 #include <fast/mixing/kernels.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <stdexcept>
 
 #include "core/thread_crew.hpp"
+#include "exchange/shared/slot_board.hpp"
 #include "report.hpp"
 
 using namespace fast;
@@ -24,7 +26,7 @@ class Bench {
  public:
   Bench(std::size_t count, int threads) : count_(count), crew_(threads) {
     for (int v = 0; v < 12; ++v) {
-      vectors_.emplace_back(count * sizeof(float));
+      vectors_.emplace_back(count * sizeof(float) + page_bytes);
       for (std::size_t e = 0; e < count; ++e) at(v)[e] = static_cast<float>(v + 1);
     }
   }
@@ -68,7 +70,12 @@ class Bench {
   }
 
  private:
-  float* at(int v) { return vectors_[static_cast<std::size_t>(v)].as<float>().data(); }
+  /// Vector 0 is the weights, 1 and 2 are slots of worker 0, each other one is a slot of a worker.
+  float* at(int v) {
+    const exchange::SlotLayout slots(PayloadShape{count_ * sizeof(float), 1, 0});
+    const std::size_t place = slots.slot_offset(std::max(v - 2, 0), 0) % page_bytes;
+    return vectors_[static_cast<std::size_t>(v)].as<float>().data() + place / sizeof(float);
+  }
 
   std::vector<const float*> neighbors(int degree, std::size_t first) {
     std::vector<const float*> values;

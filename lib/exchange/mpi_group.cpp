@@ -89,7 +89,7 @@ class MpiGroup : public GroupImpl {
   }
 
   Region allocate_board(const exchange::SlotLayout& layout, const Deadline& deadline) override {
-    return allocate(layout.part_bytes(), layout.slot_offset(0), deadline);
+    return allocate(layout.part_bytes(), exchange::SlotLayout::header_bytes, deadline);
   }
 
   std::shared_ptr<exchange::RemoteAccess> connect(

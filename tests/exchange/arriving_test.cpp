@@ -101,7 +101,7 @@ struct Reserved {
 
   Reserved() {
     REQUIRE(part != MAP_FAILED);
-    REQUIRE(mprotect(part, layout.slot_offset(0), PROT_READ | PROT_WRITE) == 0);
+    REQUIRE(mprotect(part, SlotLayout::header_bytes, PROT_READ | PROT_WRITE) == 0);
     board.emplace(Region{{part}, part_bytes, nullptr}, shape, true);
   }
   Reserved(const Reserved&) = delete;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <fast/core/memory.hpp>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -358,14 +359,45 @@ TEST_CASE("address arithmetic holds beyond 4 GiB") {
   CHECK(large.stride_bytes() == vector);
   CHECK(SlotLayout(large).data_offset() == page_bytes);
   CHECK(SlotLayout(large).message_bytes() == page_bytes + vector + large_bytes);
-  CHECK(SlotLayout(large).weights_offset() == page_bytes + 2 * vector);
-  CHECK(SlotLayout(large).slot_bytes() == page_bytes + 3 * vector);
-  const std::size_t header = SlotLayout(large).slot_offset(0);
+  CHECK(SlotLayout(large).weights_offset() == 2 * page_bytes + 2 * vector);
+  CHECK(SlotLayout(large).slot_bytes() == 3 * page_bytes + 3 * vector);
+  const std::size_t header = SlotLayout::header_bytes;
   for (std::uint64_t sequence = 0; sequence < 7; ++sequence) {
-    CHECK(SlotLayout(large).slot_offset(sequence) ==
-          header + sequence % 3 * (page_bytes + 3 * vector));
+    CHECK(SlotLayout(large).slot_offset(3, sequence) ==
+          header + 1344 + sequence % 3 * (3 * page_bytes + 3 * vector));
   }
-  CHECK(SlotLayout(large).part_bytes() == header + 3 * (page_bytes + 3 * vector));
+  CHECK(SlotLayout(large).part_bytes() == header + 3 * (3 * page_bytes + 3 * vector));
+}
+
+TEST_CASE("long slots of 64 workers begin in 64 lines of a page, short ones lie alike") {
+  std::set<std::size_t> lines;
+  for (int worker = 0; worker < 64; ++worker) {
+    const std::size_t place = SlotLayout({page_bytes, 1, 0}).slot_offset(worker, 1) % page_bytes;
+    CHECK(place % cache_line_bytes == 0);
+    lines.insert(place);
+    CHECK(SlotLayout({page_bytes - 64, 1, 0}).slot_offset(worker, 1) ==
+          SlotLayout::header_bytes + page_bytes - 64);
+  }
+  CHECK(lines.size() == 64);
+}
+
+TEST_CASE("messages and weights of long slots share no page, and end within the part") {
+  const auto last_page = [](std::size_t end) { return (end - 1) / page_bytes; };
+  for (const std::size_t bytes : {page_bytes, page_bytes + 64, 3 * page_bytes - 64}) {
+    for (int worker = 0; worker < 64; ++worker) {
+      const SlotLayout layout({bytes, 2, 1, bytes}, true);
+      std::size_t before = 0;  // the last page of what lies before
+      for (std::uint64_t slot = 0; slot <= slot_count; ++slot) {
+        const std::size_t begin =
+            slot < slot_count ? layout.slot_offset(worker, slot) : layout.kept_offset(worker);
+        const std::size_t weights = begin + layout.weights_offset();
+        CHECK(before < (begin + layout.data_offset()) / page_bytes);
+        CHECK(last_page(begin + layout.message_bytes()) < weights / page_bytes);
+        before = last_page(weights + bytes);
+        CHECK(weights + bytes <= layout.part_bytes());
+      }
+    }
+  }
 }
 
 TEST_CASE("what is published beyond 4 GiB arrives") {

@@ -133,9 +133,8 @@ class PathMeasurement {
   std::map<int, double> time_pulls() {
     communicator_.barrier(Deadline(deadline_), purpose);
     std::map<int, double> times;
-    const std::size_t payload = edges_.board->layout().slot_offset(0);
     for (const auto& [offset, bytes] : {std::pair{std::size_t{0}, sizeof(WorkerHeader)},
-                                        {payload, bytes_},
+                                        {SlotLayout::header_bytes, bytes_},
                                         {std::size_t{0}, sizeof(WorkerHeader)}}) {
       Requests requests;
       for (const int source : sources_)

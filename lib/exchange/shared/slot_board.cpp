@@ -20,7 +20,7 @@ std::size_t PayloadShape::vectors_bytes() const {
 namespace fast::exchange {
 namespace {
 
-/// Vectors begin at multiples of this: of a page if they are long.
+/// Vectors of worker 0 begin at multiples of this: of a page if they are long.
 std::size_t boundary(const PayloadShape& shape) {
   const bool small = std::max(shape.vector_bytes, shape.weights_bytes) < page_bytes;
   return small ? cache_line_bytes : page_bytes;
@@ -31,12 +31,15 @@ std::size_t boundary(const PayloadShape& shape) {
 SlotLayout::SlotLayout(const PayloadShape& shape, bool keeps_copy)
     : shape_(shape),
       keeps_copy_(keeps_copy),
+      spare_bytes_(boundary(shape) == page_bytes ? page_bytes : 0),
       stride_bytes_(shape.stride_bytes()),
       data_offset_(
           round_up(static_cast<std::size_t>(shape.scalars) * sizeof(double), boundary(shape))),
       message_bytes_(data_offset_ + shape.vectors_bytes()),
-      weights_offset_(round_up(message_bytes_, boundary(shape))),
-      slot_bytes_(round_up(weights_offset_ + shape.weights_bytes, boundary(shape))) {}
+      weights_offset_(round_up(message_bytes_, boundary(shape)) +
+                      (shape.weights_bytes > 0 ? spare_bytes_ : 0)),
+      slot_bytes_(round_up(weights_offset_ + shape.weights_bytes, boundary(shape)) + spare_bytes_) {
+}
 
 SlotBoard::SlotBoard(Region region, const PayloadShape& shape, bool keeps_copy)
     : region_(std::move(region)),
@@ -52,11 +55,11 @@ void SlotBoard::provide_mirror(int worker) const {
   require_mirror(worker);
   std::byte* part = region_.parts[static_cast<std::size_t>(worker)];
   for (std::uint64_t sequence = 0; sequence < slot_count; ++sequence) {
-    const std::size_t offset = layout_.slot_offset(sequence);
+    const std::size_t offset = layout_.slot_offset(worker, sequence);
     const std::size_t begin = offset / page_bytes * page_bytes;
     const std::size_t size = round_up(offset + layout_.message_bytes(), page_bytes) - begin;
     if (mprotect(part + begin, size, PROT_READ | PROT_WRITE) == 0) continue;
-    const std::size_t slots = layout_.slot_offset(0);
+    constexpr std::size_t slots = SlotLayout::header_bytes;
     mprotect(part + slots, begin - slots, PROT_NONE);
     refused_[static_cast<std::size_t>(worker)] = true;
     require_mirror(worker);

@@ -1,7 +1,9 @@
 // The parts of all workers: shared memory of workers of this host, mirrors of the others. Pure
 // address arithmetic; the protocol is in slot_protocol.hpp. A part is a header, then three slots,
 // then room for a copy of one slot, where such copies are kept. A slot has a message, which is
-// scalars and vectors, and then the weights, if those are beside the message.
+// scalars and vectors, and then the weights, if those are beside the message. Long slots of
+// different workers lie differently in their pages: else more of them than a set of the first cache
+// has lines would displace each other while they are read.
 #pragma once
 
 #include <fast/exchange/exchange.hpp>
@@ -45,14 +47,19 @@ class SlotLayout {
   const PayloadShape& shape() const { return shape_; }
 
   // In a worker's part.
-  std::size_t part_bytes() const { return kept_offset() + (keeps_copy_ ? slot_bytes_ : 0); }
+  static constexpr std::size_t header_bytes = round_up(sizeof(WorkerHeader), page_bytes);
+  std::size_t part_bytes() const {
+    return header_bytes + (slot_count + (keeps_copy_ ? 1 : 0)) * slot_bytes_;
+  }
   /// Of the slot of publication `sequence`.
-  std::size_t slot_offset(std::uint64_t sequence) const {
-    return header_bytes + sequence % slot_count * slot_bytes_;
+  std::size_t slot_offset(int worker, std::uint64_t sequence) const {
+    return header_bytes + sequence % slot_count * slot_bytes_ + place_in_page(worker);
   }
   std::size_t slot_bytes() const { return slot_bytes_; }
   bool keeps_copy() const { return keeps_copy_; }
-  std::size_t kept_offset() const { return header_bytes + slot_count * slot_bytes_; }
+  std::size_t kept_offset(int worker) const {
+    return header_bytes + slot_count * slot_bytes_ + place_in_page(worker);
+  }
 
   // In a slot.
   std::size_t data_offset() const { return data_offset_; }  ///< of vector 0
@@ -73,10 +80,15 @@ class SlotLayout {
   }
 
  private:
-  static constexpr std::size_t header_bytes = round_up(sizeof(WorkerHeader), page_bytes);
+  /// Seven lines are more than kernels prefetch of a slot. 64 workers have 64 places.
+  std::size_t place_in_page(int worker) const {
+    constexpr std::size_t apart_bytes = 7 * cache_line_bytes;
+    return spare_bytes_ == 0 ? 0 : static_cast<std::size_t>(worker) * apart_bytes % spare_bytes_;
+  }
 
   PayloadShape shape_;
   bool keeps_copy_;
+  std::size_t spare_bytes_;  ///< behind a message and a slot: no two that are pinned share a page
   std::size_t stride_bytes_, data_offset_, message_bytes_, weights_offset_, slot_bytes_;
 };
 
@@ -105,7 +117,7 @@ class SlotBoard {
     return header(worker).publication.has_weights[sequence % slot_count];
   }
   std::byte* slot(int worker, std::uint64_t sequence) const {
-    return region_.parts[static_cast<std::size_t>(worker)] + layout_.slot_offset(sequence);
+    return region_.parts[static_cast<std::size_t>(worker)] + layout_.slot_offset(worker, sequence);
   }
   /// Provides the memory of the messages in that worker's mirror, zeroed at first, if it is not
   /// there yet. Call it before anything is written to the mirror's slots: until then they may not
@@ -115,7 +127,7 @@ class SlotBoard {
   /// Throws that error if provide_mirror() has thrown it. Any thread may call it.
   void require_mirror(int worker) const;
   std::byte* kept(int worker) const {
-    return region_.parts[static_cast<std::size_t>(worker)] + layout_.kept_offset();
+    return region_.parts[static_cast<std::size_t>(worker)] + layout_.kept_offset(worker);
   }
   MutablePayload payload(int worker, std::uint64_t sequence) const {
     return layout_.payload(slot(worker, sequence));

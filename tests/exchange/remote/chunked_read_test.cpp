@@ -18,7 +18,7 @@ struct Reading : testing::TwoHosts {
   ChunkedRead read{window, Pair::writer_rank, no_limit};
   std::vector<std::byte> room = std::vector<std::byte>(length + 1);
   std::byte* source = there.board->slot(Pair::writer_rank, 0);
-  std::size_t offset = there.board->layout().slot_offset(0);
+  std::size_t offset = there.board->layout().slot_offset(Pair::writer_rank, 0);
 
   Reading() {
     for (std::size_t i = 0; i < bytes; ++i) source[i] = static_cast<std::byte>(i * 31 >> 8);

@@ -79,7 +79,8 @@ void RmaReplicator::begin_copy(const PullTarget& target) {
   // Readers may follow the arrival of exactly the round that they wait for.
   const bool may_be_followed = edges_.exact() && !target.skipped;
   std::byte* to = may_be_followed ? mirror_.begin(target.last, target.last) : mirror_.begin();
-  const std::size_t from = target.kept ? layout.kept_offset() : layout.slot_offset(target.sequence);
+  const std::size_t from =
+      target.kept ? layout.kept_offset(worker()) : layout.slot_offset(worker(), target.sequence);
   copy_.begin(from, to, edges_.part_from(worker(), target.last, target.last));
 }
 

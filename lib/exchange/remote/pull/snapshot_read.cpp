@@ -101,8 +101,8 @@ void SnapshotRead::begin_copy(const PullTarget& target) {
   const std::size_t all = weights ? layout_.shape().weights_bytes : layout_.shape().vector_bytes;
   const std::size_t in_slot = weights ? layout_.weights_offset() : layout_.data_offset();
   size_bytes_ = std::min(room_.size(), all - std::min(all, piece_.offset));
-  copy_.begin(layout_.slot_offset(target.sequence) + in_slot + piece_.offset, room_.data(),
-              size_bytes_);
+  copy_.begin(layout_.slot_offset(worker(), target.sequence) + in_slot + piece_.offset,
+              room_.data(), size_bytes_);
 }
 
 }  // namespace fast::exchange
