@@ -91,6 +91,15 @@ class Peers {
     return snapshot(worker, room, all);
   }
 
+  /// Where this process reads the bytes of that piece itself, which snapshot() has found before
+  /// (its sequence and round are set). They may be torn, and count if is_intact() afterwards. Null:
+  /// only snapshot() reads them.
+  virtual const std::byte* in_place(int /*worker*/, Snapshot /*found*/,
+                                    const Piece& /*piece*/) const {
+    return nullptr;
+  }
+  virtual bool is_intact(int /*worker*/, const Piece& /*piece*/) const { return false; }
+
   /// Null: there are none.
   virtual Results* results() { return nullptr; }
 };

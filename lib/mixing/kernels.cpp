@@ -145,9 +145,9 @@ HWY_INLINE std::size_t stream_next(BFloat16* to, std::size_t e, const Make& make
 #endif
 }
 
-/// Many streams at once are more than the processor foresees by itself. Slots lie alike in their
-/// pages: the lines of ten streams that are further ahead displace each other in the first cache
-/// before they are used.
+/// Many streams at once are more than the processor foresees by itself. Lines that are further
+/// ahead displace each other in the first cache before they are used. Slots of different workers
+/// lie further apart in their pages, see exchange::SlotLayout.
 template <class T>
 HWY_INLINE void prefetch(const T* from) {
   constexpr std::size_t ahead_bytes = 384;
@@ -280,40 +280,74 @@ HWY_INLINE void store_doubles(D d, hn::Vec<D> x, double* to) {
   hn::StoreU(x, d, to);
 }
 
-template <class T>
-HWY_INLINE void add_any(double* HWY_RESTRICT sums, const T* HWY_RESTRICT values,
-                        std::size_t count) {
-  for_elements<double>(0, count, [&](auto d, std::size_t e) HWY_ATTR {
-    hn::StoreU(hn::Add(hn::LoadU(d, sums + e), load_doubles(d, values + e)), d, sums + e);
-  });
+/// Calls lines(e) for two vectors of doubles at a time, rest(e) for single elements. All sources
+/// are read at once, so that the sums are loaded and stored once, and prefetched.
+template <class T, class Lines, class Rest>
+HWY_INLINE void for_sources(const T* const* values, std::size_t sources, std::size_t count,
+                            const Lines& lines, const Rest& rest) {
+  const std::size_t step = 2 * hn::Lanes(hn::ScalableTag<double>());
+  std::size_t e = 0;
+  for (; e + step <= count; e += step) {
+    for (std::size_t j = 0; j < sources; ++j) prefetch(values[j] + e);
+    lines(e);
+  }
+  for (; e < count; ++e) rest(e);
 }
 
-/// Two accumulators: one would wait for its own additions.
 template <class T>
-HWY_INLINE double add_differences_any(double* HWY_RESTRICT sums, const T* values, const T* origin,
-                                      std::size_t count) {
+HWY_INLINE void add_any(double* HWY_RESTRICT sums, const T* const* values, std::size_t sources,
+                        std::size_t count) {
   const hn::ScalableTag<double> d;
   const std::size_t lanes = hn::Lanes(d);
-  const auto difference_at = [&](std::size_t e) HWY_ATTR {
-    const auto difference = hn::Sub(load_doubles(d, values + e), load_doubles(d, origin + e));
-    hn::StoreU(hn::Add(hn::LoadU(d, sums + e), difference), d, sums + e);
-    return difference;
-  };
-  auto even = hn::Zero(d), odd = hn::Zero(d);
-  std::size_t e = 0;
-  for (; e + 2 * lanes <= count; e += 2 * lanes) {
-    const auto first = difference_at(e);
-    const auto second = difference_at(e + lanes);
-    even = hn::MulAdd(first, first, even);
-    odd = hn::MulAdd(second, second, odd);
-  }
-  double total = hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
-  for (; e < count; ++e) {
-    const double difference = static_cast<double>(values[e]) - static_cast<double>(origin[e]);
-    sums[e] += difference;
-    total += difference * difference;
-  }
-  return total;
+  for_sources(
+      values, sources, count,
+      [&](std::size_t e) HWY_ATTR {
+        auto even = hn::LoadU(d, sums + e), odd = hn::LoadU(d, sums + e + lanes);
+        for (std::size_t j = 0; j < sources; ++j) {
+          even = hn::Add(even, load_doubles(d, values[j] + e));
+          odd = hn::Add(odd, load_doubles(d, values[j] + e + lanes));
+        }
+        hn::StoreU(even, d, sums + e);
+        hn::StoreU(odd, d, sums + e + lanes);
+      },
+      [&](std::size_t e) HWY_ATTR {
+        for (std::size_t j = 0; j < sources; ++j) sums[e] += static_cast<double>(values[j][e]);
+      });
+}
+
+template <class T>
+HWY_INLINE double add_differences_any(double* HWY_RESTRICT sums, const T* const* values,
+                                      std::size_t sources, const T* origin, std::size_t count) {
+  const hn::ScalableTag<double> d;
+  const std::size_t lanes = hn::Lanes(d);
+  auto squares = hn::Zero(d), odd_squares = hn::Zero(d);
+  double rest = 0;
+  for_sources(
+      values, sources, count,
+      [&](std::size_t e) HWY_ATTR {
+        const auto from = load_doubles(d, origin + e),
+                   odd_from = load_doubles(d, origin + e + lanes);
+        auto even = hn::LoadU(d, sums + e), odd = hn::LoadU(d, sums + e + lanes);
+        for (std::size_t j = 0; j < sources; ++j) {
+          const auto first = hn::Sub(load_doubles(d, values[j] + e), from);
+          const auto second = hn::Sub(load_doubles(d, values[j] + e + lanes), odd_from);
+          even = hn::Add(even, first);
+          odd = hn::Add(odd, second);
+          squares = hn::MulAdd(first, first, squares);
+          odd_squares = hn::MulAdd(second, second, odd_squares);
+        }
+        hn::StoreU(even, d, sums + e);
+        hn::StoreU(odd, d, sums + e + lanes);
+      },
+      [&](std::size_t e) HWY_ATTR {
+        for (std::size_t j = 0; j < sources; ++j) {
+          const double difference =
+              static_cast<double>(values[j][e]) - static_cast<double>(origin[e]);
+          sums[e] += difference;
+          rest += difference * difference;
+        }
+      });
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(squares, odd_squares))) + rest;
 }
 
 template <class T>
@@ -383,13 +417,19 @@ bool average_bf16(float* to, const float* c, BFloat16* next, const BFloat16* x,
                   const BFloat16* const* v, const float* w, std::size_t degree, std::size_t n) {
   return average_any(to, c, next, x, v, w, degree, n);
 }
-void add_f32(double* s, const float* v, std::size_t n) { add_any(s, v, n); }
-void add_f64(double* s, const double* v, std::size_t n) { add_any(s, v, n); }
-double add_differences_f32(double* s, const float* v, const float* o, std::size_t n) {
-  return add_differences_any(s, v, o, n);
+void add_f32(double* s, const float* const* v, std::size_t k, std::size_t n) {
+  add_any(s, v, k, n);
 }
-double add_differences_f64(double* s, const double* v, const double* o, std::size_t n) {
-  return add_differences_any(s, v, o, n);
+void add_f64(double* s, const double* const* v, std::size_t k, std::size_t n) {
+  add_any(s, v, k, n);
+}
+double add_differences_f32(double* s, const float* const* v, std::size_t k, const float* o,
+                           std::size_t n) {
+  return add_differences_any(s, v, k, o, n);
+}
+double add_differences_f64(double* s, const double* const* v, std::size_t k, const double* o,
+                           std::size_t n) {
+  return add_differences_any(s, v, k, o, n);
 }
 void divide_f32(float* o, const double* s, double by, std::size_t n) { divide_any(o, s, by, n); }
 void divide_f64(double* o, const double* s, double by, std::size_t n) { divide_any(o, s, by, n); }
@@ -488,18 +528,21 @@ double squared_distance(const float* a, const float* b, std::size_t count) {
 double squared_distance(const double* a, const double* b, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(squared_distance_f64)(a, b, count);
 }
-void add(double* sums, const float* values, std::size_t count) {
-  HWY_DYNAMIC_DISPATCH(add_f32)(sums, values, count);
+void add(double* sums, std::span<const float* const> values, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(add_f32)(sums, values.data(), values.size(), count);
 }
-void add(double* sums, const double* values, std::size_t count) {
-  HWY_DYNAMIC_DISPATCH(add_f64)(sums, values, count);
+void add(double* sums, std::span<const double* const> values, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(add_f64)(sums, values.data(), values.size(), count);
 }
-double add_differences(double* sums, const float* values, const float* origin, std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(add_differences_f32)(sums, values, origin, count);
-}
-double add_differences(double* sums, const double* values, const double* origin,
+double add_differences(double* sums, std::span<const float* const> values, const float* origin,
                        std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(add_differences_f64)(sums, values, origin, count);
+  return HWY_DYNAMIC_DISPATCH(add_differences_f32)(sums, values.data(), values.size(), origin,
+                                                   count);
+}
+double add_differences(double* sums, std::span<const double* const> values, const double* origin,
+                       std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(add_differences_f64)(sums, values.data(), values.size(), origin,
+                                                   count);
 }
 void divide(float* out, const double* sums, double divisor, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(divide_f32)(out, sums, divisor, count);

@@ -76,13 +76,11 @@ void Reduction::begin(const std::vector<int>& workers) {
 /// Of all replicas that can be read.
 Reduced::Figures Reduction::compute(int part) {
   const auto& blocks = parts_[static_cast<std::size_t>(part)].blocks;
-  Reduced::Figures figures;
-  const auto add = [&](auto block, const ReplicaSums& sums) {
-    if (block.front().offset_bytes == blocks.front().offset_bytes) figures.mean_square = 0;
-    figures.mean_square += sums.mean_square();
+  const auto store = [&](auto block, const ReplicaSums& sums) {
     sums.store_mean(room_.data() + block.front().offset_bytes);
   };
-  figures.workers = reader_.visit(workers_, blocks, {.mean = true, .distance = true}, add);
+  const auto found = reader_.visit(workers_, blocks, {.mean = true, .distance = true}, store);
+  Reduced::Figures figures{found.mean_square, static_cast<std::int64_t>(found.seen.size())};
   if (blocks.empty()) figures.workers = static_cast<std::int64_t>(workers_.size());
   figures_[static_cast<std::size_t>(part)] = figures;
   return figures;

@@ -46,8 +46,9 @@ class ReplicaSums {
 
   /// Begins anew with these blocks, in the order of their offsets.
   void begin(std::span<const ElementBlock> blocks);
-  /// `values`: a replica's bytes from the first block's offset on.
-  void add(const std::byte* values);
+  /// Each of `values`: a replica's bytes from the first block's offset on. In that order.
+  void add(std::span<const std::byte* const> values);
+  void add(const std::byte* values) { add(std::span(&values, 1)); }
   int count() const { return count_; }
 
   /// Writes the mean; `to` is where the first block begins.
@@ -57,7 +58,7 @@ class ReplicaSums {
 
  private:
   template <class T>
-  void add(const T* values, const ElementBlock& block, std::size_t at);
+  void add(std::span<const T* const> values, const ElementBlock& block, std::size_t at);
 
   Wanted wanted_;
   std::vector<ElementBlock> blocks_;
@@ -74,12 +75,14 @@ class ModelReader {
  public:
   /// Elements that are read at once: few, so that sums over them stay in the cache; more where each
   /// read is a round trip to another host.
-  static constexpr std::size_t on_host = std::size_t{1} << 16, between_hosts = std::size_t{1} << 20;
+  static constexpr std::size_t on_host = std::size_t{1} << 13, between_hosts = std::size_t{1} << 20;
 
   /// `exchange` and `mixer` live longer than this.
-  /// `own` is this worker's number: what is read of it does not count as read.
+  /// `own` is this worker's number: what is read of it does not count as read. So many threads read
+  /// long models of this host; the bits are the same with any number.
   ModelReader(Exchange& exchange, std::shared_ptr<const Peers> peers, const combine::Mixer& mixer,
-              const PayloadShape& shape, int own = -1, std::size_t block_elements = on_host);
+              const PayloadShape& shape, int own = -1, std::size_t block_elements = on_host,
+              int threads = 1);
 
   /// The weights of a worker's newest publication, packed. If they were not published beside its
   /// message, they are as precise as the message. None when they could not be read whole, else the
@@ -101,12 +104,16 @@ class ModelReader {
   /// sqrt(mean_i ‖x_i - x̄‖²) of the same, over parameters.
   double distance_among(const std::vector<int>& workers) const;
 
-  /// Called with the sums over all workers that could be read.
+  /// Called with the sums over all workers that could be read, by several threads at once.
   using Visit = std::function<void(std::span<const ElementBlock> blocks, const ReplicaSums& sums)>;
+  struct Found {
+    std::vector<Seen> seen;
+    double mean_square = 0;  ///< of all blocks
+  };
   /// Sums over final weights, of these blocks, one by one. All of a worker's weights count, or none
-  /// of them. Returns how many workers that are.
-  int visit(const std::vector<int>& workers, std::span<const ElementBlock> blocks,
-            ReplicaSums::Wanted wanted, const Visit& visit) const;
+  /// of them.
+  Found visit(const std::vector<int>& workers, std::span<const ElementBlock> blocks,
+              ReplicaSums::Wanted wanted, const Visit& visit) const;
 
   /// True if publications hold the weights themselves, so that parts of them can be read.
   bool holds_weights() const;
@@ -118,14 +125,19 @@ class ModelReader {
   double bytes_read() const { return static_cast<double>(bytes_read_); }
 
  private:
-  std::vector<Seen> visit_all(const std::vector<int>& workers, ReplicaSums::Wanted wanted,
-                              const Visit& visit) const;
-  std::optional<std::vector<Seen>> visit_blocks(std::vector<int>& workers,
-                                                std::span<const ElementBlock> blocks,
-                                                ReplicaSums::Wanted wanted,
-                                                const Visit& visit) const;
-  std::vector<Seen> visit_whole(const std::vector<int>& workers, ReplicaSums::Wanted wanted,
-                                const Visit& visit) const;
+  struct Source {
+    int worker;
+    Snapshot found;  ///< in the first block
+    Piece piece;
+  };
+  bool add_block(std::vector<Source>& sources, const ElementBlock& block,
+                 std::vector<std::byte>& room, ReplicaSums& sums) const;
+  Found visit_all(const std::vector<int>& workers, ReplicaSums::Wanted wanted,
+                  const Visit& visit) const;
+  std::optional<Found> visit_blocks(std::vector<int>& workers, std::span<const ElementBlock> blocks,
+                                    ReplicaSums::Wanted wanted, const Visit& visit) const;
+  Found visit_whole(const std::vector<int>& workers, ReplicaSums::Wanted wanted,
+                    const Visit& visit) const;
   bool is_weights(Snapshot found) const;
 
   Exchange* exchange_;
@@ -134,6 +146,7 @@ class ModelReader {
   PayloadShape shape_;
   int own_;
   std::size_t block_elements_;
+  int threads_;
   mutable std::atomic<std::size_t> bytes_read_{0};
 };
 

@@ -334,6 +334,31 @@ TEST_CASE("a snapshot brings the weights where they were written beside the mess
   }
 }
 
+TEST_CASE("what a snapshot has found is there in place until the publication after the next one") {
+  for (const bool with_weights : {false, true}) {
+    const Pair pair(PayloadShape{5000, 1, 1, 5000});
+    const SlotPeers peers(pair.heartbeat(Pair::reader_rank));
+    SlotExchange writer = pair.end(Pair::writer_rank, staleness(unbounded_staleness));
+    const MutablePayload payload = writer.acquire();
+    std::memset(payload.vector(0), 1, 5000);
+    std::memset(payload.weights, 2, 5000);
+    writer.publish(0, with_weights);
+    std::vector<std::byte> room(10);
+    Piece piece;
+    const Snapshot found = peers.snapshot(Pair::writer_rank, room, piece);
+    piece.offset = 4990;
+    const std::byte* there = peers.in_place(Pair::writer_rank, found, piece);
+    if (guarded_reads) CHECK(there == nullptr);
+    if (guarded_reads) continue;
+    CHECK(std::memcmp(there, room.data(), room.size()) == 0);
+    CHECK(there == (with_weights ? payload.weights : payload.vector(0)) + 4990);
+    write(writer, 1, 5000);
+    CHECK(peers.is_intact(Pair::writer_rank, piece));
+    write(writer, 2, 5000);
+    CHECK_FALSE(peers.is_intact(Pair::writer_rank, piece));
+  }
+}
+
 namespace {
 
 constexpr std::size_t four_gib = std::size_t{1} << 32;

@@ -194,10 +194,10 @@ TEMPLATE_TEST_CASE("sums over replicas are those of doubles, and round once", ""
     const auto first = random_vector<TestType>(rng, count + 1);
     const auto second = random_vector<TestType>(rng, count + 1);
     std::vector<double> sums(count), differences(count);
-    mixing::add(sums.data(), first.data() + 1, count);
-    mixing::add(sums.data(), second.data() + 1, count);
-    const double squares =
-        mixing::add_differences(differences.data(), second.data() + 1, first.data() + 1, count);
+    const TestType *a_first = first.data() + 1, *b_first = second.data() + 1;
+    const TestType* both[] = {a_first, b_first};
+    mixing::add(sums.data(), both, count);
+    const double squares = mixing::add_differences(differences.data(), both, a_first, count);
     std::vector<TestType> third(count + 1);
     mixing::divide(third.data() + 1, sums.data(), 3, count);
     double expected_squares = 0;
@@ -217,7 +217,8 @@ TEMPLATE_TEST_CASE("sums over replicas are those of doubles, and round once", ""
 TEST_CASE("what is not finite stays so in sums over replicas") {
   const std::vector<float> values{1, HUGE_VALF, std::nanf("")}, origin{1, 1, 1};
   std::vector<double> sums(3);
-  CHECK(std::isnan(mixing::add_differences(sums.data(), values.data(), origin.data(), 3)));
+  const float* at = values.data();
+  CHECK(std::isnan(mixing::add_differences(sums.data(), std::span(&at, 1), origin.data(), 3)));
   CHECK(sums[0] == 0);
   CHECK(std::isinf(sums[1]));
   CHECK(std::isnan(sums[2]));

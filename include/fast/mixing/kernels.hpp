@@ -60,12 +60,14 @@ void stream_fence() noexcept;
 double squared_distance(const float* a, const float* b, std::size_t count);
 double squared_distance(const double* a, const double* b, std::size_t count);
 
-/// Sums of replicas in double, for mean models: sums[e] += values[e].
-void add(double* sums, const float* values, std::size_t count);
-void add(double* sums, const double* values, std::size_t count);
-/// sums[e] += values[e] - origin[e], in double. Returns the sum of squares of these differences.
-double add_differences(double* sums, const float* values, const float* origin, std::size_t count);
-double add_differences(double* sums, const double* values, const double* origin, std::size_t count);
+/// Sums of replicas in double, for mean models: sums[e] += values[j][e], in the order of j.
+void add(double* sums, std::span<const float* const> values, std::size_t count);
+void add(double* sums, std::span<const double* const> values, std::size_t count);
+/// The same of the differences values[j][e] - origin[e]. Returns the sum of their squares.
+double add_differences(double* sums, std::span<const float* const> values, const float* origin,
+                       std::size_t count);
+double add_differences(double* sums, std::span<const double* const> values, const double* origin,
+                       std::size_t count);
 /// out[e] = sums[e] / divisor, rounded once.
 void divide(float* out, const double* sums, double divisor, std::size_t count);
 void divide(double* out, const double* sums, double divisor, std::size_t count);

@@ -82,6 +82,12 @@ class SeatedPeers final : public Peers, public Results {
   Snapshot snapshot(int worker, std::span<std::byte> room, Piece& piece) const override {
     return ranks_->snapshot(rank_on(worker), room, piece);
   }
+  const std::byte* in_place(int worker, Snapshot found, const Piece& piece) const override {
+    return ranks_->in_place(rank_on(worker), found, piece);
+  }
+  bool is_intact(int worker, const Piece& piece) const override {
+    return ranks_->is_intact(rank_on(worker), piece);
+  }
 
   Results* results() override { return this; }
   std::span<std::byte> room() override { return ranks_->results()->room(); }

@@ -123,6 +123,16 @@ Snapshot SlotPeers::snapshot(int worker, std::span<std::byte> room, Piece& piece
   return Snapshot::none;
 }
 
+const std::byte* SlotPeers::in_place(int worker, Snapshot found, const Piece& piece) const {
+  if (guarded_reads || is_remote(worker)) return nullptr;
+  const MutablePayload slot = board_->payload(worker, piece.sequence);
+  return (found == Snapshot::weights ? slot.weights : slot.vector(0)) + piece.offset;
+}
+
+bool SlotPeers::is_intact(int worker, const Piece& piece) const {
+  return still_holds_unwaited(board_->header(worker).publication, piece.sequence, piece.round);
+}
+
 /// In the slot of the next publication, which there will not be.
 std::span<std::byte> SlotPeers::room() {
   const std::uint64_t next = state_of(board_->header(rank_)).sequence + 1;

@@ -29,6 +29,9 @@ class SlotPeers : public Peers, public Results {
   using Peers::snapshot;
   Snapshot snapshot(int worker, std::span<std::byte> room, Piece& piece) const override;
 
+  const std::byte* in_place(int worker, Snapshot found, const Piece& piece) const override;
+  bool is_intact(int worker, const Piece& piece) const override;
+
   Results* results() override { return this; }
   std::span<std::byte> room() override;
   void trim() override;

@@ -142,6 +142,12 @@ class FakePeers : public Peers {
     piece.sequence = 1;
     return found;
   }
+  /// Odd workers are of this process.
+  const std::byte* in_place(int worker, Snapshot, const Piece& piece) const override {
+    const auto& there = weights[static_cast<std::size_t>(worker)];
+    return worker % 2 == 0 ? nullptr : std::as_bytes(std::span(*there)).data() + piece.offset;
+  }
+  bool is_intact(int, const Piece&) const override { return !replaced; }
 
   std::vector<PeerState> states;
   std::vector<int> suspects;

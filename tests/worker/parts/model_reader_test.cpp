@@ -166,6 +166,30 @@ TEST_CASE("the mean in blocks is that of whole models, and so is the distance") 
   }
 }
 
+TEST_CASE("the mean of a long model and the distance are the same on any number of threads") {
+  constexpr std::size_t count = 30 * ModelReader::on_host + 3;
+  Weights weights(count);
+  const auto peers = std::make_shared<testing::FakePeers>(4);
+  combine::HostMixer mixer(ParameterLayout({view_of("weights", std::span(weights))}),
+                           algorithm::awc().make(), {}, false);
+  testing::FakeExchange exchange(1, false);
+  for (std::size_t w = 0; w < 4; ++w) {
+    Weights& published = peers->weights[w].emplace(count);
+    for (std::size_t e = 0; e < count; ++e) published[e] = static_cast<double>(e % 1000 + 2 * w);
+  }
+  for (const int threads : {1, 2, 3}) {
+    const ModelReader reader(exchange, peers, mixer, {count * sizeof(double), 1, 0, 0}, 0,
+                             ModelReader::on_host, threads);
+    Weights mean(count);
+    CHECK(reader.mean_of({0, 1, 2, 3}, std::as_writable_bytes(std::span(mean))) == 4);
+    std::size_t right = 0;
+    for (std::size_t e = 0; e < count; ++e) right += mean[e] == static_cast<double>(e % 1000 + 3);
+    CHECK(right == count);
+    // All sums are integers, and exact.
+    CHECK(reader.distance_among({0, 1, 2, 3}) == std::sqrt(5.0 * count));
+  }
+}
+
 TEST_CASE("bytes of other workers' models are counted") {
   Reading scene;
   for (const std::size_t worker : {0, 1, 3}) scene.publishes(worker, 1);
