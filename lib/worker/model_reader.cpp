@@ -186,10 +186,11 @@ bool ModelReader::add_block(std::vector<Source>& sources, const ElementBlock& bl
     }
   }
   sums.add(values);
-  std::erase_if(sources, [&](const Source& source) { return !is_weights(source.found); });
-  return std::ranges::all_of(watched, [&](const Source* source) {
+  const bool intact = std::ranges::all_of(watched, [&](const Source* source) {
     return peers_->is_intact(source->worker, source->piece);
   });
+  std::erase_if(sources, [&](const Source& source) { return !is_weights(source.found); });
+  return intact;
 }
 
 /// Nothing if weights could not be read to their end: another publication has replaced them, or
