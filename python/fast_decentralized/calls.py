@@ -46,12 +46,12 @@ class Calls:
         """A call after whose failure the worker cannot go on. Without ``settles`` it does not touch the tensors, without
         ``looks`` it finds out itself where they are."""
         try:
-            core = self._open()
+            core = self._core or self._open()
             if self._failure is not None:
                 raise self._failure
             self._calls += 1
             try:
-                topologies.take_raised()  # what an earlier call has left
+                topologies.raised.error = None  # what an earlier call has left
                 if settles:
                     self._model.settle()
                     if looks and self._model.follow():
@@ -84,7 +84,7 @@ class Calls:
         have."""
         self._note_model()
         if core.rounds != NO_MORE_ROUNDS:
-            core.rebind(self._model.tensors())
+            self._model.rebind(core)
 
     def _note_model(self) -> None:
         if runtime.thread.group is not None:

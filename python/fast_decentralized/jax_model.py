@@ -39,6 +39,12 @@ class JaxReplica(Replica):
     def tensors(self) -> list[Tensor]:
         return self._of(self._own)
 
+    def rebind(self, core: _core.Worker) -> None:
+        if self._own.addresses is None:
+            super().rebind(core)
+        else:
+            core.rebind_to(self._own.addresses, self._own)
+
     def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
         copies = self._own.copy()
         return lambda: self._pytree(copies), self._of(copies)
@@ -74,6 +80,9 @@ class JaxReplica(Replica):
     def _move(self, params: Any, call: str, donate: bool) -> None:
         """To arrays with the weights of a pytree like the one at the start."""
         leaves, tree = self._jax.tree_util.tree_flatten(params)
+        if tree == self._tree and (following := self._own.next(leaves, donate)) is not None:
+            self._own = following
+            return
         if tree != self._tree:
             raise _core.MismatchError(f"Worker.{call}: the pytree is {tree}, the worker was made with {self._tree}")
         self._require_values(leaves, f"Worker.{call}")
@@ -118,6 +127,8 @@ class JaxReplica(Replica):
                 for place, array in zip(self._places, weights.memory)]
 
     def _pytree(self, weights: _Weights) -> Any:
+        if len(self._places) == len(self._names):
+            return self._jax.tree_util.tree_unflatten(self._tree, weights.arrays())
         leaves = self._others([self._rest.get(place) for place in range(len(self._names))])
         leaves.update(zip(self._places, weights.arrays()))
         return self._jax.tree_util.tree_unflatten(self._tree, [leaves[place] for place in range(len(self._names))])
@@ -126,10 +137,16 @@ class JaxReplica(Replica):
 class _Weights:
     """Arrays whose memory the library may change until arrays() is called."""
 
-    def __init__(self, memory: list[Any], arrays: list[Any] | None, shardings: list[Any] | None = None) -> None:
-        self.memory = memory  # arrays of NumPy
-        self._arrays = arrays  # arrays of JAX over this memory; None: the memory is a copy of NumPy's
-        self._shardings = shardings or []  # of the arrays that the memory is a copy of
+    def __init__(self, arrays: list[Any], memory: list[Any] | None, shardings: list[Any] | None = None) -> None:
+        self._arrays = arrays  # of JAX, over this memory unless that is a copy of NumPy's
+        self._memory = memory  # arrays of NumPy; None: not asked for yet
+        self._shardings = shardings  # of the arrays that the memory is a copy of
+        self.addresses: list[int] | None = None
+        if shardings is None:
+            import numpy as np
+
+            self._held = [np.asarray(array) for array in arrays]  # when they are ready; a step that frees an array leaves its memory
+            self.addresses = [array.unsafe_buffer_pointer() for array in arrays]
 
     @classmethod
     def copied(cls, arrays: list[Any], donate: bool) -> _Weights:
@@ -137,19 +154,37 @@ class _Weights:
         import numpy as np
 
         if _are_on_one_processor(arrays):
-            arrays = _copier(donate)(_apart(arrays) if donate else arrays)
-            memory = [_memory_of(array) for array in arrays]
-            if all(one is not None for one in memory):
-                return cls(memory, arrays)
-        return cls([np.array(array) for array in arrays], None, [_sharding_of(array) for array in arrays])
+            made = cls._moved(arrays, donate)
+            if all(one is not None for one in made.memory):
+                return made
+            arrays = made._arrays
+        return cls([], [np.array(array) for array in arrays], [_sharding_of(array) for array in arrays])
+
+    @classmethod
+    def _moved(cls, arrays: list[Any], donate: bool) -> _Weights:
+        return cls(_copier(donate)(_apart(arrays) if donate else arrays), None)
+
+    def next(self, leaves: list[Any], donate: bool) -> _Weights | None:
+        """As copied(). None: these may be others than the arrays of JAX that the last ones were made of."""
+        if self.addresses is None or len(leaves) != len(self._arrays) or not all(
+                type(leaf) is type(own) and leaf.aval == own.aval and leaf.sharding == own.sharding
+                for leaf, own in zip(leaves, self._arrays)):
+            return None
+        return self._moved(leaves, donate)
+
+    @property
+    def memory(self) -> list[Any]:
+        if self._memory is None:
+            self._memory = [_memory_of(array) for array in self._arrays]
+        return self._memory
 
     def copy(self) -> _Weights:
-        if self._arrays is None:
-            return _Weights([array.copy() for array in self.memory], None, self._shardings)
+        if self._shardings is not None:
+            return _Weights([], [array.copy() for array in self.memory], self._shardings)
         return _Weights.copied(self._arrays, donate=False)
 
     def arrays(self) -> list[Any]:
-        if self._arrays is not None:
+        if self._shardings is None:
             return self._arrays
         return [_array_at(sharding, array) for sharding, array in zip(self._shardings, self.memory)]
 

@@ -1,9 +1,10 @@
 """What the library needs of a framework's model: the memory of its tensors, by name."""
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
-from typing import Any, Callable, Iterable, Iterator
+from typing import Any, Callable, Collection, Iterable, Iterator
 
 from . import _core
 from .tensors import (EMPTY, INTEGERS, Tensor, bytes_of, flat_start_of, have_the_same_form, is_dtensor, is_sharded, local_of,
@@ -30,12 +31,19 @@ def chosen_by(function: Callable[..., bool] | None) -> Chosen | None:
 class Replica:
     """A model as a Worker sees it."""
 
+    members: _core.Members | None = None  # while these are the same, follow() would find nothing
+    devices: Collection[Any] = ()  # the GPUs that its tensors are on
+
     def __init__(self) -> None:
         self.notices: list[tuple[str, str]] = []  # levels and texts for the worker's log
 
     def tensors(self) -> list[Tensor]:
         """The tensors that take part. Their memory stays where it is, but see follow()."""
         raise NotImplementedError
+
+    def rebind(self, core: _core.Worker) -> None:
+        """Gives the library tensors(), which are elsewhere now."""
+        core.rebind(self.tensors())
 
     def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
         """A function that gives a copy of the model, and the tensors to fill before it is called."""
@@ -185,17 +193,19 @@ class InPlaceReplica(Replica):
         return self._model
 
     def settle(self) -> None:
-        for device in self._devices:
+        for device in self.devices:
             _stream_of(device).synchronize()
 
     def queue(self) -> int | None:
-        for device in self._devices:  # one: the library refuses more
+        for device in self.devices:  # one: the library refuses more
             return int(_stream_of(device).cuda_stream)
         return None
 
     def has_changed(self) -> None:
+        """PyTorch does not know. A later backward() of a graph that was made before raises an error, as after any change in
+        place."""
         if self._graphs:
-            _tell_autograd(self._graphs)
+            _counting()(self._graphs)
 
     def memory(self) -> dict[int, str]:
         return {address: name for name, (address, count) in self._places.items() if count > 0}
@@ -240,7 +250,7 @@ class InPlaceReplica(Replica):
         self._arrays = {name: array for name, (array, _) in found.items()}
         self._places = {name: place_of(array) for name, array in self._arrays.items()}
         self._given = self._in_order({name: tensor_of(name, *one) for name, one in found.items()}, self._left)
-        self._devices = _devices_of(array for _, array, _ in self._chosen_ones())
+        self.devices = _devices_of(array for _, array, _ in self._chosen_ones())
         self._graphs = _known_to_autograd(self._arrays.values())
 
     def _in_order(self, tensors: dict[str, Tensor], left: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -306,10 +316,14 @@ class TorchReplica(InPlaceReplica):
     """A module's parameters and buffers."""
 
     REMEDY = "call worker.rebind() after the module was moved, loaded again or changed"
-    _members: _Members | None
 
     def copy(self) -> tuple[Callable[[], Any], list[Tensor]]:
         copies: dict[Any, Any] = {}
+
+        def once(key: Any, clone: Callable[[], Any]) -> Any:
+            if key not in copies:
+                copies[key] = clone()
+            return copies[key]
 
         def copied(tensor: Any) -> Any:  # tied tensors stay tied, also those of another shape
             if is_dtensor(tensor):
@@ -319,9 +333,9 @@ class TorchReplica(InPlaceReplica):
                 return copied(plain.conj()).conj()
             order = order_of_memory(plain)
             if order is None or plain.numel() == 0:
-                return copies.setdefault(id(tensor), plain.clone())
+                return once(id(tensor), plain.clone)
             ordered = plain.permute(order)
-            flat = copies.setdefault((*place_of(plain), plain.dtype), ordered.reshape(-1).clone())
+            flat = once((*place_of(plain), plain.dtype), lambda: ordered.reshape(-1).clone())
             return flat.view(ordered.shape).permute([order.index(side) for side in range(plain.dim())])
 
         tensors = {name: tensor_of(name, copied(tensor), buffer) for name, (tensor, buffer) in self._found().items()}
@@ -355,7 +369,7 @@ class TorchReplica(InPlaceReplica):
 
     def follow(self) -> bool:
         """In each round, so that it looks for names only where something differs."""
-        if self._members is not None and self._members.are_the_same():
+        if self.members is not None and self.members.are_the_same():
             return False
         for name, tensor in self._model.named_parameters():
             if tensor.requires_grad and self._choice.get(name) is False and self._would_choose(name, tensor, False):
@@ -368,7 +382,7 @@ class TorchReplica(InPlaceReplica):
 
     def _note_places(self) -> None:
         super()._note_places()
-        self._members = _Members.of(self._model, set(self._places), [tensor for _, tensor in self._resting()])
+        self.members = _members_of(self._model, set(self._places), [tensor for _, tensor in self._resting()])
 
     def _resting(self) -> list[tuple[str, Any]]:
         """The parameters that neither take part nor train."""
@@ -395,39 +409,18 @@ class TorchReplica(InPlaceReplica):
         return not is_buffer and bool(array.requires_grad)
 
 
-class _Members:
-    """The members of a module and of its parts, the memory of some of its tensors, and that others do not train."""
+AT_ONCE = 512  # tensors whose memory is looked at in a round; those of larger models in turn
 
-    KINDS = ("_parameters", "_buffers", "_modules")
-    AT_ONCE = 512  # tensors whose memory is looked at in a round; those of larger models in turn
 
-    def __init__(self, parts: list[dict[str, Any]], tensors: list[Any], resting: list[Any], dtensors: list[Any]) -> None:
-        self._owners = [part for part in parts for _ in self.KINDS]
-        self._kinds = [*self.KINDS] * len(parts)
-        self._values = [list(owner[kind].values()) for owner, kind in zip(self._owners, self._kinds)]
-        self._tensors, self._places = tensors, [place_of(tensor) for tensor in tensors]
-        self._resting, self._count = resting, max(len(tensors), len(resting))
-        self._first = 0
-        self._locals = [(tensor, local_of(tensor)) for tensor in dtensors]
-
-    @classmethod
-    def of(cls, module: Any, names: set[str], resting: list[Any]) -> _Members | None:
-        """None for modules that keep their members in another way."""
-        parts = [vars(part) for part in module.modules()]
-        if not all(isinstance(part.get(kind), dict) for part in parts for kind in cls.KINDS):
-            return None
-        named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        return cls(parts, [local_of(named[name]) for name in names], resting, [one for one in named.values() if is_dtensor(one)])
-
-    def are_the_same(self) -> bool:
-        if any(tensor._local_tensor is not local for tensor, local in self._locals):
-            return False
-        first = self._first
-        self._first = (first + self.AT_ONCE) % self._count if self._count > self.AT_ONCE else 0
-        for tensor in self._resting[first:first + self.AT_ONCE]:
-            if tensor.requires_grad:
-                return False
-        return _core.are_the_same(self._owners, self._kinds, self._values, self._tensors, self._places, first, self.AT_ONCE)
+def _members_of(module: Any, names: set[str], resting: list[Any]) -> _core.Members | None:
+    """None for modules that keep their members in another way."""
+    parts = [vars(part) for part in module.modules()]
+    if not all(isinstance(part.get(kind), dict) for part in parts for kind in ("_parameters", "_buffers", "_modules")):
+        return None
+    named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    tensors = [local_of(named[name]) for name in names]
+    locals_ = [(one, local_of(one)) for one in named.values() if is_dtensor(one)]
+    return _core.Members(parts, tensors, [place_of(tensor) for tensor in tensors], resting, locals_, AT_ONCE)
 
 
 def lay_flat(model: Any) -> None:
@@ -475,6 +468,19 @@ def _of_kind(model: Any, kind: type, before: Any) -> Any:
 MOST_KNOWN = 512
 
 
+@functools.cache
+def _counting() -> Callable[[list[Any]], Any]:
+    """What changes the versions of tensors. That of PyTorch from 2.6 on does nothing else."""
+    torch = sys.modules["torch"]
+    counting: Callable[[list[Any]], Any] | None = getattr(torch.autograd.graph, "increment_version", None)
+    try:
+        if counting is not None:
+            counting([])
+    except TypeError:  # it takes one tensor
+        counting = None
+    return counting or torch._foreach_zero_
+
+
 def _known_to_autograd(tensors: Iterable[Any]) -> list[Any]:
     """Tensors without elements that share the version with those of a module. Autograd compares versions. Of large models some
     are taken, from all parts: to change a version takes longer than to average a small tensor."""
@@ -483,12 +489,6 @@ def _known_to_autograd(tensors: Iterable[Any]) -> list[Any]:
                                       if isinstance(tensor, torch.Tensor) and not tensor.is_inference()]
     known = known[::-(-len(known) // MOST_KNOWN) or 1]
     return [flat_start_of(tensor) for tensor in known if order_of_memory(tensor.detach()) is not None]
-
-
-def _tell_autograd(graphs: list[Any]) -> None:
-    """The library has written to the tensors, of which PyTorch does not know. A later backward() of a graph that was made
-    before raises an error, as after any change in place."""
-    sys.modules["torch"]._foreach_zero_(graphs)
 
 
 def _copies(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

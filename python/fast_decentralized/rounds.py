@@ -30,12 +30,12 @@ class Round:
                           stacklevel=2)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if is_end(error):
-            self._worker._end_of_loop(self.loss, self.learning_rate)
-        elif error is not None:
-            self._worker._fail(error)
-        else:
+        if error is None:
             self._worker.end_round(self.loss, self.learning_rate)
+        elif is_end(error):
+            self._worker._end_of_loop(self.loss, self.learning_rate)
+        else:
+            self._worker._fail(error)
 
 
 class OfRound:

@@ -130,7 +130,7 @@ class ShardedModel(TorchReplica):
 
     def follow(self) -> bool:
         """Of FSDP, a forward without backward leaves whole weights in the place of shards."""
-        if self._members is not None and self._members.are_the_same():
+        if self.members is not None and self.members.are_the_same():
             return False
         self._reshard()
         return super().follow()

@@ -118,7 +118,10 @@ def order_of_memory(tensor: Any) -> list[int] | None:
     where they are. None: there are gaps, or the tensor has no strides."""
     if str(tensor.layout) != "torch.strided":
         return None
-    order, strides = list(range(tensor.dim())), tensor.stride()
+    order = list(range(tensor.dim()))
+    if tensor.is_contiguous():
+        return order
+    strides = tensor.stride()
     above_1 = [side for side in order if tensor.shape[side] > 1]
     for place, side in zip(above_1, sorted(above_1, key=lambda one: -strides[one])):
         order[place] = side

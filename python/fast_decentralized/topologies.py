@@ -40,7 +40,7 @@ def from_function(at_round: Callable[[int], Any], workers: int, period: int = 0,
         try:
             return _one(at_round(t))
         except Exception as error:  # the library keeps its text alone
-            _raised.error = error
+            raised.error = error
             raise
 
     return _core.TopologyRule.function(name, workers, period, called)
@@ -51,12 +51,12 @@ class _Raised(threading.local):
     error: Exception | None = None
 
 
-_raised = _Raised()
+raised = _Raised()
 
 
 def take_raised() -> Exception | None:
     """With its traceback, for the error that the library makes of it."""
-    error, _raised.error = _raised.error, None
+    error, raised.error = raised.error, None
     return error
 
 

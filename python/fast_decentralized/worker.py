@@ -247,15 +247,17 @@ class Worker(Calls):
             self._stop_here()
 
     def _end(self, core: _core.Worker, begun: bool, loss: Any, learning_rate: float) -> None:
-        if self._model.follow_step():
+        model = self._model
+        if not (model.members is not None and model.members.are_the_same()) and model.follow_step():
             self._rebind_to_model(core)
         if not begun:
             raise _core.ArgumentError("Worker: end_round() was called and no round had begun; call begin_round() before the step")
-        core.end_round(None if loss is None else as_number(loss, "the loss"), as_number(learning_rate, "the learning rate"),
-                       self._model.queue())
-        self._model.has_changed()
+        core.end_round(None if loss is None else as_number(loss, "the loss"),
+                       learning_rate if type(learning_rate) is float else as_number(learning_rate, "the learning rate"),
+                       model.queue() if model.devices else None)
+        model.has_changed()
         if self._replicas is not None and core.rounds % core.combines_every == 0:
-            self._model.spread()
+            model.spread()
         for observer in self._ready:
             observer.after_round(core.rounds)
         if self._on_mean is not None and core.rounds != NO_MORE_ROUNDS and core.rounds % self._on_mean[0] == 0:
@@ -354,7 +356,7 @@ class Worker(Calls):
             self._note_model()
         else:
             self._note_model()
-            core.rebind(self._model.tensors())
+            self._model.rebind(core)
 
     def _choose_again(self, core: _core.Worker) -> None:
         """Collective. In place of the library's worker comes one of other tensors, with the same weights and rounds."""

@@ -1,72 +1,196 @@
 // Whether a module of PyTorch still has the tensors that it had, and they their memory. It is asked
-// in each round, so it makes no lists, and Python's garbage collector sees what it compares.
+// in each round: what it compares lies in few cache lines, and Python's garbage collector sees it.
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "bindings.hpp"
 
 namespace fast::python {
 namespace {
 
-bool has_values(const nb::dict& dict, const nb::list& values) {
-  if (dict.size() != values.size()) return false;
-  std::size_t place = 0;
-  for (const auto& [key, value] : dict) {
-    if (!value.is(values[place++])) return false;
-  }
-  return true;
-}
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
-/// Whether the method of that name gives this number. Sparse tensors have no address.
-bool gives(nb::handle tensor, PyObject* method, nb::handle number) {
+/// What the method of that name gives; null if it raises a RuntimeError, as sparse tensors do,
+/// which have no address.
+nb::object given_by(nb::handle tensor, PyObject* method) {
   PyObject* const arguments[] = {tensor.ptr()};
-  const nb::object result = nb::steal(PyObject_VectorcallMethod(method, arguments, 1, nullptr));
-  if (result.is_valid()) return result.equal(number);
+  nb::object result = nb::steal(PyObject_VectorcallMethod(method, arguments, 1, nullptr));
+  if (result.is_valid()) return result;
   if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) nb::raise_python_error();
   PyErr_Clear();
-  return false;
+  return result;
 }
 
-bool is_at(nb::handle tensor, const nb::tuple& place) {
-  static PyObject* const data_ptr = PyUnicode_InternFromString("data_ptr");
-  static PyObject* const numel = PyUnicode_InternFromString("numel");
-  return gives(tensor, data_ptr, place[0]) && gives(tensor, numel, place[1]);
-}
-
-/// `owners[i][kinds[i]]` is a dict with these values, by identity.
-bool are_the_same(const nb::list& owners, const nb::list& kinds, const nb::list& values,
-                  const nb::list& tensors, const nb::list& places, std::size_t first,
-                  std::size_t count) {
-  for (std::size_t i = 0; i < owners.size(); ++i) {
-    const nb::dict owner = nb::borrow<nb::dict>(owners[i]);
-    PyObject* const members = PyDict_GetItemWithError(owner.ptr(), nb::handle(kinds[i]).ptr());
-    if (members == nullptr || !PyDict_Check(members)) {
-      PyErr_Clear();
-      return false;
+class Members {
+ public:
+  /// `parts`: the dicts of a module's parts, each with _parameters, _buffers and _modules.
+  /// `places`: of each tensor its address and number of elements. `resting` do not train. `locals`:
+  /// of each DTensor, itself and its local tensor. Dicts of buffers that have some are looked at in
+  /// each call, of all other things `at_once`, in turn.
+  Members(const nb::list& parts, const nb::list& tensors, const nb::list& places,
+          const nb::list& resting, const nb::list& locals, std::size_t at_once)
+      : at_once_(at_once) {
+    for (const nb::handle part : parts) add(nb::borrow<nb::dict>(part));
+    std::stable_partition(dicts_.begin(), dicts_.end(), [](const Dict& one) { return one.always; });
+    always_ = static_cast<std::size_t>(
+        std::count_if(dicts_.begin(), dicts_.end(), [](const Dict& one) { return one.always; }));
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const nb::object place = places[i];
+      tensors_.push_back(
+          {tensors[i], nb::cast<std::uintptr_t>(place[0]), nb::cast<Py_ssize_t>(place[1])});
     }
-    if (!has_values(nb::borrow<nb::dict>(members), nb::borrow<nb::list>(values[i]))) return false;
+    for (const nb::handle one : resting) resting_.push_back(nb::borrow(one));
+    for (const nb::handle one : locals) locals_.push_back({one[0], one[1]});
+    count_ = std::max({dicts_.size() - always_, tensors_.size(), resting_.size()});
   }
-  const std::size_t end = std::min(tensors.size(), first + count);
-  for (std::size_t i = first; i < end; ++i) {
-    if (!is_at(tensors[i], nb::borrow<nb::tuple>(places[i]))) return false;
+
+  bool are_the_same() {
+    const bool same = has_members(0, always_) &&
+                      has_members(always_ + first_, always_ + first_ + at_once_) && rest() &&
+                      have_locals() && are_at_their_places();
+    if (same) first_ = first_ + at_once_ < count_ ? first_ + at_once_ : 0;
+    return same;
   }
-  return true;
+
+  template <class Visit>
+  int visit(const Visit& visited) const {
+    for (const Dict& one : dicts_) {
+      if (const int stopped = visited(one.owner)) return stopped;
+    }
+    for (const Tensor& one : tensors_) {
+      if (const int stopped = visited(one.tensor)) return stopped;
+    }
+    for (const auto* several : {&values_, &resting_}) {
+      for (const nb::object& one : *several) {
+        if (const int stopped = visited(one)) return stopped;
+      }
+    }
+    for (const auto& [tensor, local] : locals_) {
+      if (const int stopped = visited(tensor)) return stopped;
+      if (const int stopped = visited(local)) return stopped;
+    }
+    return 0;
+  }
+
+ private:
+  struct Dict {
+    nb::object owner;
+    PyObject* kind;
+    std::size_t first, count;  ///< of its values
+    bool always;
+  };
+  struct Tensor {
+    nb::object tensor;
+    std::uintptr_t address;
+    Py_ssize_t elements;
+  };
+
+  void add(const nb::dict& part) {
+    static PyObject* const buffers = interned("_buffers");
+    static PyObject* const kinds[] = {buffers, interned("_parameters"), interned("_modules")};
+    for (PyObject* const kind : kinds) {
+      const std::size_t first = values_.size();
+      for (const auto& [key, value] : nb::cast<nb::dict>(part[nb::handle(kind)]))
+        values_.push_back(nb::borrow(value));
+      const std::size_t count = values_.size() - first;
+      dicts_.push_back({part, kind, first, count, kind == buffers && count > 0});
+    }
+  }
+
+  bool has_members(std::size_t begin, std::size_t end) const {
+    end = std::min(end, dicts_.size());
+    for (std::size_t i = begin; i < end; ++i) {
+      const Dict& one = dicts_[i];
+      PyObject* const members = PyDict_GetItemWithError(one.owner.ptr(), one.kind);
+      if (members == nullptr || !PyDict_Check(members)) {
+        PyErr_Clear();
+        return false;
+      }
+      if (static_cast<std::size_t>(PyDict_Size(members)) != one.count) return false;
+      const nb::object* value = values_.data() + one.first;
+      for (const auto& [key, now] : nb::borrow<nb::dict>(members)) {
+        if (!now.is(*value++)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool rest() const {
+    static PyObject* const requires_grad = interned("requires_grad");
+    const std::size_t end = std::min(resting_.size(), first_ + at_once_);
+    for (std::size_t i = first_; i < end; ++i) {
+      const nb::object trains = nb::steal(PyObject_GetAttr(resting_[i].ptr(), requires_grad));
+      if (!trains.is_valid()) nb::raise_python_error();
+      if (trains.ptr() == Py_True) return false;
+    }
+    return true;
+  }
+
+  bool have_locals() const {
+    static PyObject* const name = interned("_local_tensor");
+    for (const auto& [tensor, local] : locals_) {
+      const nb::object now = nb::steal(PyObject_GetAttr(tensor.ptr(), name));
+      if (!now.is_valid()) nb::raise_python_error();
+      if (!now.is(local)) return false;
+    }
+    return true;
+  }
+
+  bool are_at_their_places() const {
+    static PyObject* const data_ptr = interned("data_ptr");
+    static PyObject* const numel = interned("numel");
+    const std::size_t end = std::min(tensors_.size(), first_ + at_once_);
+    for (std::size_t i = first_; i < end; ++i) {
+      const Tensor& one = tensors_[i];
+      const nb::object address = given_by(one.tensor, data_ptr);
+      if (!address.is_valid() || PyLong_AsSize_t(address.ptr()) != one.address) return false;
+      const nb::object elements = given_by(one.tensor, numel);
+      if (!elements.is_valid() || PyLong_AsSsize_t(elements.ptr()) != one.elements) return false;
+    }
+    return true;
+  }
+
+  std::vector<Dict> dicts_;         ///< those that are always looked at come first
+  std::vector<nb::object> values_;  ///< of all dicts
+  std::vector<Tensor> tensors_;
+  std::vector<nb::object> resting_;
+  std::vector<std::pair<nb::object, nb::object>> locals_;
+  std::size_t at_once_, always_ = 0, count_ = 0, first_ = 0;
+};
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  return nb::inst_ptr<Members>(self)->visit(
+      [&](const nb::object& one) { return visit(one.ptr(), arg); });
 }
+
+int clear(PyObject* self) {
+  if (nb::inst_ready(self)) *nb::inst_ptr<Members>(self) = Members({}, {}, {}, {}, {}, 0);
+  return 0;
+}
+
+PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                       {0, nullptr}};
 
 }  // namespace
 
 void bind_members(nb::module_& module) {
-  module.def(
-      "are_the_same", are_the_same,
-      nb::sig("def are_the_same(owners: list[dict[str, object]], kinds: list[str], "
-              "values: list[list[object]], tensors: list[object], "
-              "places: list[tuple[int, int]], first: int, count: int) -> bool"),
-      nb::arg("owners"), nb::arg("kinds"), nb::arg("values"), nb::arg("tensors"), nb::arg("places"),
-      nb::arg("first"), nb::arg("count"),
-      "Whether owners[i][kinds[i]] has values[i], and tensors[i] of PyTorch is at places[i], of "
-      "`count` tensors from `first` on: an address and a number of elements.");
+  nb::class_<Members>(module, "Members", nb::type_slots(slots),
+                      "The members of a module's parts, the memory of some of its tensors, and "
+                      "that others do not train.")
+      .def(nb::init<const nb::list&, const nb::list&, const nb::list&, const nb::list&,
+                    const nb::list&, std::size_t>(),
+           nb::arg("parts"), nb::arg("tensors"), nb::arg("places"), nb::arg("resting"),
+           nb::arg("locals"), nb::arg("at_once"))
+      .def("are_the_same", &Members::are_the_same,
+           "Of large models a part is looked at, in the next call the next one.");
 }
 
 }  // namespace fast::python

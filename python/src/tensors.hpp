@@ -16,6 +16,7 @@ namespace fast::python {
 struct Tensors {
   std::vector<nanobind::ndarray<>> owners;
   std::vector<TensorView> views;
+  nanobind::object owner = {};  ///< of addresses without arrays
 };
 
 /// Of a sequence of (name, array, is_buffer, dtype). Arrays give their memory by DLPack or the

@@ -179,6 +179,19 @@ class PythonWorker {
     }
     own_ = std::move(moved);
   }
+  /// The same tensors, in host memory that `owner` keeps.
+  void rebind_to(const std::vector<std::uintptr_t>& addresses, nb::object owner) {
+    require(addresses.size() == own_.views.size(), ErrorKind::internal,
+            "Worker: {} addresses of {} tensors", addresses.size(), own_.views.size());
+    std::vector<TensorView> moved = own_.views;
+    for (std::size_t i = 0; i < moved.size(); ++i)
+      moved[i].data = reinterpret_cast<void*>(addresses[i]);
+    {
+      const Waiting waiting;
+      get().rebind(moved);
+    }
+    own_ = {{}, std::move(moved), std::move(owner)};
+  }
   nb::list state() {
     nb::list saved;
     for (const TensorView& view : get().state()) saved.append(saved_tensor(view));
@@ -320,6 +333,7 @@ void bind_worker(nb::module_& module) {
       .def("consensus_distance", call<&Worker::consensus_distance>, Wait())
       .def("republish", call<&Worker::republish>, Wait())
       .def("rebind", &PythonWorker::rebind, nb::arg("tensors"))
+      .def("rebind_to", &PythonWorker::rebind_to, nb::arg("addresses"), nb::arg("owner"))
       .def(
           "set_schedule",
           [](PythonWorker& worker, const TopologyRule& rule) { worker.get().set_schedule(rule); },

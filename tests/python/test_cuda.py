@@ -62,7 +62,7 @@ def test_a_round_follows_the_current_stream_and_other_calls_wait_for_it(monkeypa
         module = net(0.0, "cpu")
         worker = fast.Worker(module, deadline=20)
         assert log == []  # tensors in host memory
-        worker._model._devices = {"cuda:1"}
+        worker._model.devices = {"cuda:1"}
         worker._core = Logged(worker._core, log)
         with worker.round():
             log.append("step")
@@ -86,7 +86,7 @@ def test_a_kernel_that_failed_ends_the_worker(monkeypatch):
     def work():
         worker = fast.Worker(net(0.0, "cpu"), "complete", deadline=20)
         if fast.rank() == 1:
-            worker._model._devices = {"cuda:0"}
+            worker._model.devices = {"cuda:0"}
             worker.close()
         for _ in range(1000):
             with worker.round():

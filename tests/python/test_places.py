@@ -1,4 +1,7 @@
 """Tensors that were replaced or moved, and calls within calls."""
+import gc
+import weakref
+
 import fast_decentralized as fast
 import numpy as np
 import pytest
@@ -125,10 +128,36 @@ def test_only_tensors_without_an_address_are_elsewhere(raised, found):
             raise raised("no address")
 
     def look():
-        return fast._core.are_the_same([], [], [], [Sparse()], [(0, 0)], 0, 1)
+        return fast._core.Members([], [Sparse()], [(0, 0)], [], [], 1).are_the_same()
 
     if found is None:
         with pytest.raises(raised):
             look()
     else:
         assert look() is found
+
+
+def test_of_many_members_some_are_looked_at_in_turn_and_buffers_always():
+    def part(**buffers):
+        return {"_parameters": {"w": object()}, "_buffers": buffers, "_modules": {}}
+
+    first, second = part(), part(b=object())
+    members = fast._core.Members([first, second], [], [], [], [], 1)
+    assert all(members.are_the_same() for _ in range(5))  # dicts without buffers
+    buffer, second["_buffers"]["b"] = second["_buffers"]["b"], object()
+    assert not members.are_the_same()
+    second["_buffers"]["b"], second["_parameters"]["w"] = buffer, object()
+    assert [members.are_the_same() for _ in range(5)] == [True] * 3 + [False] * 2
+
+
+def test_a_module_that_refers_to_its_worker_is_freed():
+    def work():
+        module = torch.nn.Linear(2, 1)
+        module.worker = fast.Worker(module, "complete", deadline=20)
+        with module.worker.round():
+            pass
+        return weakref.ref(module)
+
+    reference, = fast.local.run(1, work)
+    gc.collect()
+    assert reference() is None
