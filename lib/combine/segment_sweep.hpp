@@ -323,7 +323,8 @@ struct HostMixer::SegmentSweep {
       if (is_for_others(j, k)) continue;
       std::byte* room = scratch.data() + 2 * block_bytes * j;
       T* values_room = reinterpret_cast<T*>(room + block_bytes);
-      const std::byte* vector = near.payloads[j].vector(k);
+      const bool by_edge = is_buffer && traits.messages.by_edge;
+      const std::byte* vector = near.payloads[j].vector(by_edge ? near.edges[j] : k);
       if (selected) {
         values.push_back(selected_message(vector, own, first, count, values_room, room));
       } else if (sparse) {  // of rules that run at staleness 0, where nothing changes meanwhile
@@ -458,7 +459,10 @@ struct HostMixer::SegmentSweep {
     } else {
       mixer.algorithm_->apply(algorithm::Sweep::publish, block);
     }
-    for (int k = 0; k < vectors; ++k) emit_vector(k, first, block.count);
+    for (int k = 0; k < vectors; ++k) emit_vector(k, payload_scratch(k), first, block.count);
+    // A neighbor may get no other vector than its own.
+    for (int k = vectors; is_buffer && traits.messages.by_edge && k < traits.messages.vectors; ++k)
+      emit_vector(k, payload_scratch(0), first, block.count);
     if (traits.messages.weights_apart) {
       note(mixing::all_finite(block.current, block.count));
       const std::size_t offset = segment.offset_bytes + first * sizeof(Stored);
@@ -475,9 +479,8 @@ struct HostMixer::SegmentSweep {
                         piece.code_bytes(count));
   }
 
-  void emit_vector(int k, std::size_t first, std::size_t count) {
+  void emit_vector(int k, const T* values, std::size_t first, std::size_t count) {
     const auto i = static_cast<std::size_t>(k);
-    const T* values = payload_scratch(k);
     note(mixing::all_finite(values, count));
     if (mixer.keeps_own_) std::memcpy(kept(mixer.sent_[i], first), values, count * sizeof(T));
     if (is_summed(k)) return emit_sum(k, first, count);

@@ -1,7 +1,9 @@
 #include "worker/scenarios/rule_scenarios.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <fast/core/random.hpp>
+#include <fast/mixing/weights.hpp>
 #include <fast/topology/graphs.hpp>
 #include <fast/topology/stencil.hpp>
 #include <thread>
@@ -262,6 +264,38 @@ void choco_publishes_weights_for_the_mean_model(const Group& group) {
   c.worker.mean_model({view_of("x", std::span(mean))});
   expect_near(mean[0], (group.size() + 1) / 2.0, "the mean model is of weights", 1e-13);
   group.barrier(Deadline(Seconds(20)), "all have looked");
+}
+
+/// A neighbor reads one payload vector, which is not the first one on every edge.
+void relay_sum_averages_buffers_by_the_mixing_weights(const Group& group) {
+  const int n = group.size(), rank = group.rank();
+  for (const bool is_star : {false, true}) {
+    if (n > 9) continue;
+    std::vector<std::vector<int>> reads(static_cast<std::size_t>(n));
+    for (int w = 1; w < n; ++w) {
+      const int other = is_star ? 0 : w - 1;
+      reads[static_cast<std::size_t>(w)].push_back(other);
+      reads[static_cast<std::size_t>(other)].push_back(w);
+    }
+    const Topology tree("tree", reads);
+    const std::vector<double> mixing = mixing_matrix(tree);
+    const TopologyRule rule("tree", [&](int) { return Schedule(tree); });
+    std::vector<double> x(3000), statistic(70);
+    Worker worker(
+        group, rule,
+        {view_of("x", std::span(x)), view_of("statistic", std::span(statistic), Role::buffer)},
+        with(algorithm::relay_sum({.degree = std::max(2, n - 1)})));
+    for (int t = 0; t < 3; ++t) {
+      const auto value = [t](int w) { return 1.0 + w * w + 10 * t; };
+      worker.step([&] { std::ranges::fill(statistic, value(rank)); });
+      double expected = 0;
+      for (int w = 0; w < n; ++w)
+        expected += mixing[static_cast<std::size_t>(rank * n + w)] * value(w);
+      expect_near(statistic[69], expected, fmt::format("star {}, round {}", is_star, t), 1e-12);
+    }
+    worker.await_finish();
+    group.barrier(Deadline(Seconds(20)), "all have averaged");
+  }
 }
 
 void every_rule_trains_and_republishes(const Group& group) {

@@ -18,6 +18,7 @@ void gossip_pga_averages_all(const Group& group);
 void pairs_average_and_keep_the_mean(const Group& group);
 void gradient_exchange_adds_the_neighbors_steps(const Group& group);
 void choco_publishes_weights_for_the_mean_model(const Group& group);
+void relay_sum_averages_buffers_by_the_mixing_weights(const Group& group);
 void every_rule_trains_and_republishes(const Group& group);
 
 }  // namespace fast::testing

@@ -53,6 +53,7 @@ const std::vector<NamedScenario>& scenarios() {
       FAST_SCENARIO(pairs_average_and_keep_the_mean),
       FAST_SCENARIO(gradient_exchange_adds_the_neighbors_steps),
       FAST_SCENARIO(choco_publishes_weights_for_the_mean_model),
+      FAST_SCENARIO(relay_sum_averages_buffers_by_the_mixing_weights),
       FAST_SCENARIO(every_rule_trains_and_republishes),
       FAST_SCENARIO(outer_rules_keep_the_mean_whatever_is_combined),
       FAST_SCENARIO(a_rotating_arena_trains_as_a_fixed_one),
