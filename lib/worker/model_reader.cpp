@@ -5,6 +5,9 @@
 #include <cstring>
 #include <fast/core/error.hpp>
 #include <fast/mixing/kernels.hpp>
+#include <functional>
+#include <memory>
+#include <numeric>
 
 #include "codec/block.hpp"
 #include "core/floating.hpp"
@@ -20,6 +23,14 @@ constexpr std::size_t blocks_at_once = 8;
 /// The type in which elements stored as T are summed.
 template <class T>
 using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+/// Null if the caller's thread works alone, as where the system makes no more.
+std::unique_ptr<ThreadCrew> crew_of(std::size_t threads) try {
+  return threads > 1 ? std::make_unique<ThreadCrew>(static_cast<int>(threads)) : nullptr;
+} catch (const Error& error) {
+  if (error.kind() != ErrorKind::resource) throw;
+  return nullptr;
+}
 }  // namespace
 
 std::size_t element_count(const ParameterLayout& layout) {
@@ -224,8 +235,15 @@ std::optional<ModelReader::Found> ModelReader::visit_blocks(std::vector<int>& wo
     const std::size_t first = 1 + p * blocks_at_once;
     visit_range(own, first, std::min(blocks.size(), first + blocks_at_once));
   };
-  if (threads_ > 1 && parts > 1) {
-    ThreadCrew(threads_).each(parts, visit_part);
+  const std::size_t elements =
+      std::transform_reduce(blocks.begin(), blocks.end(), std::size_t{0}, std::plus(),
+                            [](const ElementBlock& block) { return block.element_count; });
+  // Threads take longer to begin than short models to be read.
+  const std::size_t threads = whole && elements > blocks_at_once * on_host
+                                  ? std::min(parts, static_cast<std::size_t>(threads_))
+                                  : 1;
+  if (const auto crew = crew_of(threads)) {
+    crew->each(parts, visit_part);
   } else {
     for (std::size_t p = 0; p < parts; ++p) visit_part(p);
   }

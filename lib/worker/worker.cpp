@@ -27,8 +27,10 @@ constexpr auto resuming = "Worker: resuming";
 
 bool is_on_one_host(const Group& group) { return HostSizes(group.hosts()).hosts == 1; }
 
-std::size_t block_elements(const Group& group) {
-  return is_on_one_host(group) ? ModelReader::on_host : ModelReader::between_hosts;
+/// A device copies what is read, as another host does.
+std::size_t block_elements(const Group& group, const WorkerOptions& options) {
+  const bool in_place = is_on_one_host(group) && !options.accelerator;
+  return in_place ? ModelReader::on_host : ModelReader::between_hosts;
 }
 
 /// Throws Error(argument) in a spare that was not needed.
@@ -108,7 +110,7 @@ Worker::Impl::Impl(const Group& group, const worker::StartupConfig& agreed,
       context{setting, progress, *link.exchange, *mixer},
       publisher(context),
       reader(*link.exchange, link.peers, *mixer, setting.shape, group.rank(),
-             worker::block_elements(group), setting.options.mixing_threads),
+             worker::block_elements(group, setting.options), setting.options.mixing_threads),
       lag(context, *link.peers, *plan),
       round(context, *plan, lag, publisher),
       recovery(context, *link.peers, *plan, reader),
