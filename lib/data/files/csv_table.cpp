@@ -242,6 +242,7 @@ CsvTable::CsvTable(std::string_view text, std::string path, const CsvColumns& co
           "csv: {}: no {}column{} has numbers or categories; features must be one of these",
           printable(path_), target_ ? "other " : "",
           target_ ? fmt::format(" than \"{}\"", printable(columns.target)) : "");
+  for (const FeatureCode& code : features_) column_of(header_, header_[code.column], path_);
   std::set<std::string_view> seen;
   for (const std::string& name : names_)
     require(seen.insert(name).second, ErrorKind::data,

@@ -217,6 +217,8 @@ TEST_CASE("bad tables are refused with file, line and column") {
   refused("length,width,b\n1,2,3\n", "cost", "no column \"cost\" among its 3: length, width, b");
   refused("a,a,b\n1,2,3\n", "a", "two columns are called \"a\"");
   refused("a,a,b\n1,2,3\n", "b", "t.csv:1: two columns are called \"a\"");
+  refused("a,a,b\nx,p,3\nz,q,4\n", "b", "t.csv:1: two columns are called \"a\"");
+  refused("a,a,b\n1,p,3\n2,q,4\n", "b", "t.csv:1: two columns are called \"a\"");
   refused("a,b\nx,1\n", "b", "no other column than \"b\" has numbers");
   refused("a,b\n", "b", "no rows follow");
   refused("", "b", "the file is empty");
