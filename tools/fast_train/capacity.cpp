@@ -8,6 +8,7 @@
 #include "core/host.hpp"
 #include "data/files/split.hpp"
 #include "fast_train/read_options.hpp"
+#include "worker/start/startup.hpp"
 
 namespace fast_train {
 
@@ -46,10 +47,10 @@ double copies_in_model(const Options& o) {
 
 int threads_of(const Options& o, const nn::ModelSpec& spec) {
   const int mixing = std::min(o.threads, most_mixing_threads);
-  const bool is_summed = o.trainer.worker.staleness > 0;
   const auto parameters = static_cast<std::size_t>(std::min(parameters_of(spec), 1e18));
-  const bool shares = !is_summed && !is_all_reduce(o) &&
-                      combine::HostMixer::shares_sweeps(*o.rule.rule().make(), parameters, mixing);
+  const algorithm::Rule rule = o.rule.rule();
+  const bool shares = !worker::sends_sums(rule.traits(), o.trainer.worker) && !is_all_reduce(o) &&
+                      combine::HostMixer::shares_sweeps(*rule.make(), parameters, mixing);
   return threads_of_worker + (shares ? mixing - 1 : 0);
 }
 
