@@ -476,7 +476,7 @@ def _counting() -> Callable[[list[Any]], Any]:
     try:
         if counting is not None:
             counting([])
-    except TypeError:  # it takes one tensor
+    except (TypeError, RuntimeError):  # it takes one tensor
         counting = None
     return counting or torch._foreach_zero_
 

@@ -30,15 +30,12 @@ class Members {
  public:
   /// `parts`: the dicts of a module's parts, each with _parameters, _buffers and _modules.
   /// `places`: of each tensor its address and number of elements. `resting` do not train. `locals`:
-  /// of each DTensor, itself and its local tensor. Dicts of buffers that have some are looked at in
-  /// each call, of all other things `at_once`, in turn.
+  /// of each DTensor, itself and its local tensor. The dicts and local tensors are all looked at in
+  /// each call, of the other things `at_once`, in turn.
   Members(const nb::list& parts, const nb::list& tensors, const nb::list& places,
           const nb::list& resting, const nb::list& locals, std::size_t at_once)
       : at_once_(at_once) {
     for (const nb::handle part : parts) add(nb::borrow<nb::dict>(part));
-    std::stable_partition(dicts_.begin(), dicts_.end(), [](const Dict& one) { return one.always; });
-    always_ = static_cast<std::size_t>(
-        std::count_if(dicts_.begin(), dicts_.end(), [](const Dict& one) { return one.always; }));
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const nb::object place = places[i];
       tensors_.push_back(
@@ -46,13 +43,11 @@ class Members {
     }
     for (const nb::handle one : resting) resting_.push_back(nb::borrow(one));
     for (const nb::handle one : locals) locals_.push_back({one[0], one[1]});
-    count_ = std::max({dicts_.size() - always_, tensors_.size(), resting_.size()});
+    count_ = std::max(tensors_.size(), resting_.size());
   }
 
   bool are_the_same() {
-    const bool same = has_members(0, always_) &&
-                      has_members(always_ + first_, always_ + first_ + at_once_) && rest() &&
-                      have_locals() && are_at_their_places();
+    const bool same = has_members() && have_locals() && rest() && are_at_their_places();
     if (same) first_ = first_ + at_once_ < count_ ? first_ + at_once_ : 0;
     return same;
   }
@@ -81,8 +76,7 @@ class Members {
   struct Dict {
     nb::object owner;
     PyObject* kind;
-    std::size_t first, count;  ///< of its values
-    bool always;
+    std::size_t count;  ///< of its values
   };
   struct Tensor {
     nb::object tensor;
@@ -91,28 +85,25 @@ class Members {
   };
 
   void add(const nb::dict& part) {
-    static PyObject* const buffers = interned("_buffers");
-    static PyObject* const kinds[] = {buffers, interned("_parameters"), interned("_modules")};
+    static PyObject* const kinds[] = {interned("_buffers"), interned("_parameters"),
+                                      interned("_modules")};
     for (PyObject* const kind : kinds) {
       const std::size_t first = values_.size();
       for (const auto& [key, value] : nb::cast<nb::dict>(part[nb::handle(kind)]))
         values_.push_back(nb::borrow(value));
-      const std::size_t count = values_.size() - first;
-      dicts_.push_back({part, kind, first, count, kind == buffers && count > 0});
+      dicts_.push_back({part, kind, values_.size() - first});
     }
   }
 
-  bool has_members(std::size_t begin, std::size_t end) const {
-    end = std::min(end, dicts_.size());
-    for (std::size_t i = begin; i < end; ++i) {
-      const Dict& one = dicts_[i];
+  bool has_members() const {
+    const nb::object* value = values_.data();
+    for (const Dict& one : dicts_) {
       PyObject* const members = PyDict_GetItemWithError(one.owner.ptr(), one.kind);
       if (members == nullptr || !PyDict_Check(members)) {
         PyErr_Clear();
         return false;
       }
       if (static_cast<std::size_t>(PyDict_Size(members)) != one.count) return false;
-      const nb::object* value = values_.data() + one.first;
       for (const auto& [key, now] : nb::borrow<nb::dict>(members)) {
         if (!now.is(*value++)) return false;
       }
@@ -155,12 +146,12 @@ class Members {
     return true;
   }
 
-  std::vector<Dict> dicts_;         ///< those that are always looked at come first
-  std::vector<nb::object> values_;  ///< of all dicts
+  std::vector<Dict> dicts_;
+  std::vector<nb::object> values_;  ///< of all dicts, in their order
   std::vector<Tensor> tensors_;
   std::vector<nb::object> resting_;
   std::vector<std::pair<nb::object, nb::object>> locals_;
-  std::size_t at_once_, always_ = 0, count_ = 0, first_ = 0;
+  std::size_t at_once_, count_ = 0, first_ = 0;
 };
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
@@ -190,7 +181,8 @@ void bind_members(nb::module_& module) {
            nb::arg("parts"), nb::arg("tensors"), nb::arg("places"), nb::arg("resting"),
            nb::arg("locals"), nb::arg("at_once"))
       .def("are_the_same", &Members::are_the_same,
-           "Of large models a part is looked at, in the next call the next one.");
+           "Of large models, the memory of some tensors is looked at, in the next call that of the "
+           "next.");
 }
 
 }  // namespace fast::python

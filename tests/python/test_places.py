@@ -137,17 +137,26 @@ def test_only_tensors_without_an_address_are_elsewhere(raised, found):
         assert look() is found
 
 
-def test_of_many_members_some_are_looked_at_in_turn_and_buffers_always():
-    def part(**buffers):
-        return {"_parameters": {"w": object()}, "_buffers": buffers, "_modules": {}}
+def test_all_members_are_looked_at_in_each_call():
+    parts = [{"_parameters": {"w": object()}, "_buffers": {"b": object()}, "_modules": {"m": object()}} for _ in range(3)]
+    members = fast._core.Members(parts, [], [], [], [], 1)
+    assert all(members.are_the_same() for _ in range(5))
+    for part in parts:
+        for kept in part.values():
+            (name, before), = kept.items()
+            kept[name] = object()
+            assert not members.are_the_same()
+            kept[name] = before
+            assert members.are_the_same()
 
-    first, second = part(), part(b=object())
-    members = fast._core.Members([first, second], [], [], [], [], 1)
-    assert all(members.are_the_same() for _ in range(5))  # dicts without buffers
-    buffer, second["_buffers"]["b"] = second["_buffers"]["b"], object()
-    assert not members.are_the_same()
-    second["_buffers"]["b"], second["_parameters"]["w"] = buffer, object()
-    assert [members.are_the_same() for _ in range(5)] == [True] * 3 + [False] * 2
+
+@pytest.mark.parametrize("error", [TypeError, RuntimeError])
+def test_a_pytorch_whose_versions_change_one_by_one_has_another_way(monkeypatch, error):
+    def one_by_one(tensor):
+        raise error("increment_version expect a Tensor as input")
+
+    monkeypatch.setattr(torch.autograd.graph, "increment_version", one_by_one, raising=False)
+    assert fast.models._counting.__wrapped__() is torch._foreach_zero_
 
 
 def test_a_module_that_refers_to_its_worker_is_freed():
