@@ -59,10 +59,8 @@ row sixteen-averaged-momentum-before --lr 0.1 --topology one_peer_exponential --
 row sixteen-averaged-momentum-one-peer --lr 0.1 --topology one_peer_exponential "${averaged[@]}"
 row sixteen-averaged-momentum-torus --lr 0.1 --topology torus2d "${averaged[@]}"
 row sixteen-averaged-momentum-ring --lr 0.1 --topology ring "${averaged[@]}"
-usual=5 lstm=(--model lstm --lr 1.2)
+usual=5 lstm=(--model lstm --lr 1.2 --warmup 2.5)
 row lstm-allreduce "${lstm[@]}" --algorithm allreduce
-lstm+=(--warmup 2.5)
-row lstm-allreduce-warm "${lstm[@]}" --algorithm allreduce
 row lstm-averaged-momentum-torus "${lstm[@]}" --topology torus2d "${averaged[@]}"
 row lstm-averaged-momentum-ring "${lstm[@]}" --topology ring "${averaged[@]}"
 row lstm-averaged-momentum-one-peer "${lstm[@]}" --topology one_peer_exponential "${averaged[@]}"
