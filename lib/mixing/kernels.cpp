@@ -315,39 +315,60 @@ HWY_INLINE void add_any(double* HWY_RESTRICT sums, const T* const* values, std::
       });
 }
 
+/// Differences of one source from `origin`, and their squares, of two vectors of elements apart.
 template <class T>
-HWY_INLINE double add_differences_any(double* HWY_RESTRICT sums, const T* const* values,
-                                      std::size_t sources, const T* origin, std::size_t count) {
+HWY_INLINE void add_differences_of(double* HWY_RESTRICT sums, const T* values, const T* origin,
+                                   std::size_t count, double* even_and_odd, double& rest) {
   const hn::ScalableTag<double> d;
   const std::size_t lanes = hn::Lanes(d);
-  auto squares = hn::Zero(d), odd_squares = hn::Zero(d);
-  double rest = 0;
-  for_sources(
-      values, sources, count,
-      [&](std::size_t e) HWY_ATTR {
-        const auto from = load_doubles(d, origin + e),
-                   odd_from = load_doubles(d, origin + e + lanes);
-        auto even = hn::LoadU(d, sums + e), odd = hn::LoadU(d, sums + e + lanes);
-        for (std::size_t j = 0; j < sources; ++j) {
-          const auto first = hn::Sub(load_doubles(d, values[j] + e), from);
-          const auto second = hn::Sub(load_doubles(d, values[j] + e + lanes), odd_from);
-          even = hn::Add(even, first);
-          odd = hn::Add(odd, second);
-          squares = hn::MulAdd(first, first, squares);
-          odd_squares = hn::MulAdd(second, second, odd_squares);
-        }
-        hn::StoreU(even, d, sums + e);
-        hn::StoreU(odd, d, sums + e + lanes);
-      },
-      [&](std::size_t e) HWY_ATTR {
-        for (std::size_t j = 0; j < sources; ++j) {
-          const double difference =
-              static_cast<double>(values[j][e]) - static_cast<double>(origin[e]);
-          sums[e] += difference;
-          rest += difference * difference;
-        }
-      });
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(squares, odd_squares))) + rest;
+  const auto difference_at = [&](std::size_t e) HWY_ATTR {
+    const auto difference = hn::Sub(load_doubles(d, values + e), load_doubles(d, origin + e));
+    hn::StoreU(hn::Add(hn::LoadU(d, sums + e), difference), d, sums + e);
+    return difference;
+  };
+  auto even = hn::LoadU(d, even_and_odd), odd = hn::LoadU(d, even_and_odd + lanes);
+  std::size_t e = 0;
+  for (; e + 2 * lanes <= count; e += 2 * lanes) {
+    prefetch(values + e);
+    const auto here = difference_at(e), beside = difference_at(e + lanes);
+    even = hn::MulAdd(here, here, even);
+    odd = hn::MulAdd(beside, beside, odd);
+  }
+  hn::StoreU(even, d, even_and_odd);
+  hn::StoreU(odd, d, even_and_odd + lanes);
+  for (; e < count; ++e) {
+    const double difference = static_cast<double>(values[e]) - static_cast<double>(origin[e]);
+    sums[e] += difference;
+    rest += difference * difference;
+  }
+}
+
+/// The squares of each source are summed apart, and added in order: the bits do not depend on how
+/// many are given at once. So many elements are taken source by source: their sums stay in the
+/// first cache.
+template <class T>
+HWY_INLINE double add_differences_any(double* HWY_RESTRICT sums, double total,
+                                      const T* const* values, std::size_t sources, const T* origin,
+                                      std::size_t count) {
+  constexpr std::size_t at_once = 512, most = 16;
+  const hn::ScalableTag<double> d;
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t begin = 0; begin < sources; begin += most) {
+    HWY_ALIGN double squares[most][2 * hn::MaxLanes(d)] = {};
+    double rest[most] = {};
+    const std::size_t several = sources - begin < most ? sources - begin : most;
+    for (std::size_t first = 0; first < count; first += at_once) {
+      const std::size_t length = count - first < at_once ? count - first : at_once;
+      for (std::size_t j = 0; j < several; ++j)
+        add_differences_of(sums + first, values[begin + j] + first, origin + first, length,
+                           squares[j], rest[j]);
+    }
+    for (std::size_t j = 0; j < several; ++j) {
+      const auto both = hn::Add(hn::LoadU(d, squares[j]), hn::LoadU(d, squares[j] + lanes));
+      total += hn::GetLane(hn::SumOfLanes(d, both)) + rest[j];
+    }
+  }
+  return total;
 }
 
 template <class T>
@@ -423,13 +444,13 @@ void add_f32(double* s, const float* const* v, std::size_t k, std::size_t n) {
 void add_f64(double* s, const double* const* v, std::size_t k, std::size_t n) {
   add_any(s, v, k, n);
 }
-double add_differences_f32(double* s, const float* const* v, std::size_t k, const float* o,
-                           std::size_t n) {
-  return add_differences_any(s, v, k, o, n);
+double add_differences_f32(double* s, double q, const float* const* v, std::size_t k,
+                           const float* o, std::size_t n) {
+  return add_differences_any(s, q, v, k, o, n);
 }
-double add_differences_f64(double* s, const double* const* v, std::size_t k, const double* o,
-                           std::size_t n) {
-  return add_differences_any(s, v, k, o, n);
+double add_differences_f64(double* s, double q, const double* const* v, std::size_t k,
+                           const double* o, std::size_t n) {
+  return add_differences_any(s, q, v, k, o, n);
 }
 void divide_f32(float* o, const double* s, double by, std::size_t n) { divide_any(o, s, by, n); }
 void divide_f64(double* o, const double* s, double by, std::size_t n) { divide_any(o, s, by, n); }
@@ -534,15 +555,15 @@ void add(double* sums, std::span<const float* const> values, std::size_t count) 
 void add(double* sums, std::span<const double* const> values, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(add_f64)(sums, values.data(), values.size(), count);
 }
-double add_differences(double* sums, std::span<const float* const> values, const float* origin,
-                       std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(add_differences_f32)(sums, values.data(), values.size(), origin,
-                                                   count);
+double add_differences(double* sums, double squares, std::span<const float* const> values,
+                       const float* origin, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(add_differences_f32)(sums, squares, values.data(), values.size(),
+                                                   origin, count);
 }
-double add_differences(double* sums, std::span<const double* const> values, const double* origin,
-                       std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(add_differences_f64)(sums, values.data(), values.size(), origin,
-                                                   count);
+double add_differences(double* sums, double squares, std::span<const double* const> values,
+                       const double* origin, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(add_differences_f64)(sums, squares, values.data(), values.size(),
+                                                   origin, count);
 }
 void divide(float* out, const double* sums, double divisor, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(divide_f32)(out, sums, divisor, count);

@@ -105,7 +105,8 @@ void ReplicaSums::add(std::span<const T* const> values, const ElementBlock& bloc
   if (!wanted_.distance || block.role != Role::parameter || values.empty()) return;
   T* first = reinterpret_cast<T*>(first_.data() + at * sizeof(double));
   if (count_ == 0) std::memcpy(first, values[0], block.element_count * sizeof(T));
-  squares_ += mixing::add_differences(differences_.data() + at, values, first, block.element_count);
+  squares_ = mixing::add_differences(differences_.data() + at, squares_, values, first,
+                                     block.element_count);
 }
 
 void ReplicaSums::store_mean(std::byte* to) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/seed.hpp"
 
 using namespace fast;
 
@@ -197,7 +198,7 @@ TEMPLATE_TEST_CASE("sums over replicas are those of doubles, and round once", ""
     const TestType *a_first = first.data() + 1, *b_first = second.data() + 1;
     const TestType* both[] = {a_first, b_first};
     mixing::add(sums.data(), both, count);
-    const double squares = mixing::add_differences(differences.data(), both, a_first, count);
+    const double squares = mixing::add_differences(differences.data(), 0, both, a_first, count);
     std::vector<TestType> third(count + 1);
     mixing::divide(third.data() + 1, sums.data(), 3, count);
     double expected_squares = 0;
@@ -214,11 +215,39 @@ TEMPLATE_TEST_CASE("sums over replicas are those of doubles, and round once", ""
   }
 }
 
+TEMPLATE_TEST_CASE("sums over replicas have the same bits however many are given at once", "",
+                   float, double) {
+  const std::uint64_t seed = test_seed(12);
+  INFO("FAST_TEST_SEED=" << seed);
+  Rng rng(seed);
+  for (const std::size_t count : {1, 7, 515, 3001}) {
+    std::vector<std::vector<TestType>> replicas;
+    std::vector<const TestType*> values;
+    for (int j = 0; j < 37; ++j) replicas.push_back(random_vector<TestType>(rng, count));
+    for (const auto& replica : replicas) values.push_back(replica.data());
+    const auto summed = [&](std::size_t at_once) {
+      std::vector<double> sums(count), differences(count);
+      double squares = 0;
+      for (std::size_t first = 0; first < values.size(); first += at_once) {
+        const auto some =
+            std::span(values).subspan(first, std::min(at_once, values.size() - first));
+        mixing::add(sums.data(), some, count);
+        squares = mixing::add_differences(differences.data(), squares, some, values[0], count);
+      }
+      sums.insert(sums.end(), differences.begin(), differences.end());
+      sums.push_back(squares);
+      return sums;
+    };
+    const std::vector<double> one_by_one = summed(1);
+    for (const std::size_t at_once : {2, 16, 17, 37}) CHECK(summed(at_once) == one_by_one);
+  }
+}
+
 TEST_CASE("what is not finite stays so in sums over replicas") {
   const std::vector<float> values{1, HUGE_VALF, std::nanf("")}, origin{1, 1, 1};
   std::vector<double> sums(3);
   const float* at = values.data();
-  CHECK(std::isnan(mixing::add_differences(sums.data(), std::span(&at, 1), origin.data(), 3)));
+  CHECK(std::isnan(mixing::add_differences(sums.data(), 0, std::span(&at, 1), origin.data(), 3)));
   CHECK(sums[0] == 0);
   CHECK(std::isinf(sums[1]));
   CHECK(std::isnan(sums[2]));

@@ -26,7 +26,8 @@ using namespace fast;
 namespace {
 
 constexpr std::size_t weights_count = std::size_t{1} << 18;
-constexpr std::size_t model_bytes = weights_count * sizeof(float), mirror_bytes = 3 * model_bytes;
+constexpr std::size_t model_bytes = weights_count * sizeof(float);
+constexpr std::size_t mirror_bytes = 3 * (model_bytes + 4096);  // long slots have a spare page
 std::atomic<bool> system_refuses{false};
 
 /// The system refuses to provide memory for messages of this size, as at the end of its memory. A

@@ -63,11 +63,12 @@ double squared_distance(const double* a, const double* b, std::size_t count);
 /// Sums of replicas in double, for mean models: sums[e] += values[j][e], in the order of j.
 void add(double* sums, std::span<const float* const> values, std::size_t count);
 void add(double* sums, std::span<const double* const> values, std::size_t count);
-/// The same of the differences values[j][e] - origin[e]. Returns the sum of their squares.
-double add_differences(double* sums, std::span<const float* const> values, const float* origin,
-                       std::size_t count);
-double add_differences(double* sums, std::span<const double* const> values, const double* origin,
-                       std::size_t count);
+/// The same of the differences values[j][e] - origin[e]. Returns `squares` plus the squares of
+/// each j in turn: the bits do not depend on how many replicas are given at once.
+double add_differences(double* sums, double squares, std::span<const float* const> values,
+                       const float* origin, std::size_t count);
+double add_differences(double* sums, double squares, std::span<const double* const> values,
+                       const double* origin, std::size_t count);
 /// out[e] = sums[e] / divisor, rounded once.
 void divide(float* out, const double* sums, double divisor, std::size_t count);
 void divide(double* out, const double* sums, double divisor, std::size_t count);
