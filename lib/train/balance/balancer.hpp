@@ -42,7 +42,8 @@ class Balancer {
   /// Before the loop. Collective if speeds are measured.
   void start();
   /// Between epochs. If speeds are measured, a worker may wait here for others to measure theirs.
-  void begin_epoch(int epoch);
+  /// `in_midst`: a resumed run goes on in the midst of it.
+  void begin_epoch(int epoch, bool in_midst);
   /// After a round of `epoch`; `load_s`: the time in which its batch was made.
   void note_round(int epoch, double load_s, std::size_t samples);
 
@@ -67,6 +68,7 @@ class Balancer {
   SpeedMeter meter_;
   std::optional<ShareAgreement> agreement_;  ///< empty before start(), and unless measured
   bool has_begun_ = false;                   ///< an epoch
+  bool resumed_in_midst_ = false;            ///< of the epoch that is to end
   std::string saved_;                        ///< epoch and shares of this worker's file, or empty
 };
 

@@ -119,7 +119,7 @@ void TrainingLoop::begin_epoch() {
       worker.round() + epoch_rounds - static_cast<std::int64_t>(position_.round());
   const bool may_grow = plan_.options.stream == nullptr;
   if (may_grow && rounds_of_more() > 0) worker.allow_growth(growth_rounds(next, epoch_rounds));
-  balancer_.begin_epoch(position_.epoch());
+  balancer_.begin_epoch(position_.epoch(), position_.round() > 0);
   checkpoint_.note_epoch(worker.round());
 }
 
