@@ -38,6 +38,7 @@ ROWS = {
     "lstm-averaged-momentum-torus": "`averaged_momentum`, torus 4x4",
     "lstm-averaged-momentum-ring": "`averaged_momentum`, ring",
     "lstm-averaged-momentum-one-peer": "`averaged_momentum`, one-peer exponential",
+    "lstm-averaged-momentum-base2": "`averaged_momentum`, base2",
     "skewed-allreduce": "all-reduce",
     "skewed-awc": "`awc`",
     "skewed-tracking": "`gradient_tracking`",

@@ -64,6 +64,7 @@ row lstm-allreduce "${lstm[@]}" --algorithm allreduce
 row lstm-averaged-momentum-torus "${lstm[@]}" --topology torus2d "${averaged[@]}"
 row lstm-averaged-momentum-ring "${lstm[@]}" --topology ring "${averaged[@]}"
 row lstm-averaged-momentum-one-peer "${lstm[@]}" --topology one_peer_exponential "${averaged[@]}"
+row lstm-averaged-momentum-base2 "${lstm[@]}" --topology base2 "${averaged[@]}"
 workers=8 usual=3
 
 skewed=(--shards dirichlet:0.1 --lr 0.02)
