@@ -280,39 +280,26 @@ HWY_INLINE void store_doubles(D d, hn::Vec<D> x, double* to) {
   hn::StoreU(x, d, to);
 }
 
-/// Calls lines(e) for two vectors of doubles at a time, rest(e) for single elements. All sources
-/// are read at once, so that the sums are loaded and stored once, and prefetched.
-template <class T, class Lines, class Rest>
-HWY_INLINE void for_sources(const T* const* values, std::size_t sources, std::size_t count,
-                            const Lines& lines, const Rest& rest) {
-  const std::size_t step = 2 * hn::Lanes(hn::ScalableTag<double>());
-  std::size_t e = 0;
-  for (; e + step <= count; e += step) {
-    for (std::size_t j = 0; j < sources; ++j) prefetch(values[j] + e);
-    lines(e);
-  }
-  for (; e < count; ++e) rest(e);
-}
-
+/// All sources are read at once, so that the sums are loaded and stored once.
 template <class T>
 HWY_INLINE void add_any(double* HWY_RESTRICT sums, const T* const* values, std::size_t sources,
                         std::size_t count) {
   const hn::ScalableTag<double> d;
   const std::size_t lanes = hn::Lanes(d);
-  for_sources(
-      values, sources, count,
-      [&](std::size_t e) HWY_ATTR {
-        auto even = hn::LoadU(d, sums + e), odd = hn::LoadU(d, sums + e + lanes);
-        for (std::size_t j = 0; j < sources; ++j) {
-          even = hn::Add(even, load_doubles(d, values[j] + e));
-          odd = hn::Add(odd, load_doubles(d, values[j] + e + lanes));
-        }
-        hn::StoreU(even, d, sums + e);
-        hn::StoreU(odd, d, sums + e + lanes);
-      },
-      [&](std::size_t e) HWY_ATTR {
-        for (std::size_t j = 0; j < sources; ++j) sums[e] += static_cast<double>(values[j][e]);
-      });
+  std::size_t e = 0;
+  for (; e + 2 * lanes <= count; e += 2 * lanes) {
+    auto even = hn::LoadU(d, sums + e), odd = hn::LoadU(d, sums + e + lanes);
+    for (std::size_t j = 0; j < sources; ++j) {
+      prefetch(values[j] + e);
+      even = hn::Add(even, load_doubles(d, values[j] + e));
+      odd = hn::Add(odd, load_doubles(d, values[j] + e + lanes));
+    }
+    hn::StoreU(even, d, sums + e);
+    hn::StoreU(odd, d, sums + e + lanes);
+  }
+  for (; e < count; ++e) {
+    for (std::size_t j = 0; j < sources; ++j) sums[e] += static_cast<double>(values[j][e]);
+  }
 }
 
 /// Differences of one source from `origin`, and their squares, of two vectors of elements apart.

@@ -72,8 +72,8 @@ Rule quasi_global_momentum(const QuasiGlobalMomentumOptions& options = {});
 struct AveragedMomentumOptions {
   double momentum = 0.9;  ///< β
   /// The new momentum and weights are averaged: s ← W (β s + δ), x⁺ = W (x + β s + δ). Neighbors
-  /// wait for the gradient. Workers stay nearer to each other, and learning rates are stable that
-  /// are stable without exchange.
+  /// wait for the gradient. Workers stay nearer to each other. A learning rate is stable if it is
+  /// stable without exchange.
   bool atc = false;
 };
 /// Neighbors average their momentum as they average the weights, before the step, in place of the

@@ -148,7 +148,7 @@ struct WorkerOptions {
   /// most_mixing_threads. They need as many cores. The bits are the same with any number. All of
   /// them call a PartUpdate. One thread averages models of up to 65,536 parameters, by rules that
   /// devices do not know, by running sums, in sparse messages, by trimmed means, and while messages
-  /// arrive.
+  /// arrive. So many threads also read long models of this host for mean models and distances.
   int mixing_threads = 1;
   Initial initial = Initial::broadcast;
   Seconds deadline{300};  ///< for start-up, and for a wait without progress of any worker; on a

@@ -72,15 +72,15 @@ void Balancer::start() {
                               .deadline = worker.deadline});
 }
 
-/// Above staleness 0, a resumed worker may be an epoch ahead of others. If these waited for its
-/// speed in front of that epoch, it would wait there for them: they measure on in the epoch. A
-/// worker without samples has nothing to measure.
+/// Above staleness 0, a resumed worker may be an epoch ahead of others, and wait there for their
+/// weights. They must not wait for its speed before that epoch: whoever was resumed in the midst of
+/// an epoch goes on measuring in the next one. A worker without samples has nothing to measure.
 void Balancer::begin_epoch(int epoch, bool in_midst) {
   if (!agreement_) return;
   const bool is_first = !std::exchange(has_begun_, true);
   const bool has_samples = shares_.batches()[static_cast<std::size_t>(plan_.group.rank())] > 0;
-  const bool measures_on = std::exchange(resumed_in_midst_, is_first && in_midst) && has_samples;
-  if (!is_first && !measures_on && !agreement_->has_measured())
+  const bool goes_on = std::exchange(resumed_in_midst_, is_first && in_midst) && has_samples;
+  if (!is_first && !goes_on && !agreement_->has_measured())
     agreement_->measured(epoch - 1, meter_.seconds_per_sample());
   std::optional<Shares> shares = agreement_->begin_epoch(epoch);
   if (!shares) return;
