@@ -499,7 +499,8 @@ void Node::follow(std::set<std::string> sites, std::int64_t least) {
     followed_ = std::move(sites);
     least_ = least;
     for (auto& [site, mailbox] : mailboxes_) {
-      if (!followed_.contains(site)) mailbox.messages.clear();
+      // At staleness 0, a later exchange may need what a fast neighbor of an earlier one sent.
+      if (!options_.exact && !followed_.contains(site)) mailbox.messages.clear();
       std::erase_if(mailbox.messages,
                     [&](const auto& message) { return message->what.number < least; });
     }
@@ -650,6 +651,10 @@ void Node::keep(const std::string& site, const Fetch& fetch) {
     } else {
       auto received = std::make_shared<Received>(
           Received{site, fetch.incarnation(), fetch.what(), fetch.bytes()});
+      // Whoever needs each message, or asks for a state again, may read it again. Else, it has
+      // taken the message, or takes a newer one.
+      if (options_.exact || fetch.what().content == Content::state)
+        std::erase(mailbox.refused, std::pair(fetch.incarnation(), fetch.what()));
       if (fetch.what().content == Content::state) {
         mailbox.state = std::move(received);
       } else {

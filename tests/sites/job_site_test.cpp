@@ -20,7 +20,6 @@ namespace {
 sites::SiteOptions options_at(int place, int count) {
   sites::SiteOptions options = options_of(place, count);
   options.rule = algorithm::gasloc({.period = steps_between});
-  options.silence = Seconds(20);
   return options;
 }
 

@@ -150,7 +150,6 @@ TEST_CASE("diloco without the site that is left out is one job of the others") {
     sites::SiteOptions options = options_of(me, 3);
     options.rule = algorithm::diloco({.period = steps_between});
     options.topology = stencil::complete();
-    options.silence = Seconds(20);
     std::vector<double> x{1};
     Worker worker = site_worker({view_of("x", std::span(x))}, site_on(hub, options));
     for (int t = 0; t < exchanges * steps_between; ++t)

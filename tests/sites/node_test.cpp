@@ -177,6 +177,74 @@ TEST_CASE("an incarnation is later than all that is known, also after the last g
   }
 }
 
+/// Site "b" beside "a", which has published. At staleness 0, unless it is said.
+struct ReadsOn : HeldMessages {
+  explicit ReadsOn(bool exact = true)
+      : HeldMessages(exact),
+        b(std::make_unique<MemoryBus>(hub, "b"), {.site = "b",
+                                                  .about = "model",
+                                                  .message_bytes = bytes,
+                                                  .state_bytes = bytes,
+                                                  .exact = exact}) {
+    b.appear();
+    b.begin(0, 0);
+  }
+  void await_message(std::int64_t number) {
+    await([&] { return b.message("a", number) != nullptr; });
+  }
+  sites::Node b;
+};
+
+TEST_CASE("a message that came before its exchange is there when its site is a neighbor again") {
+  // A rotating graph: b reads a in exchanges 0 and 2, and a is fast.
+  ReadsOn sites;
+  sites.b.follow({"a"}, 0);
+  sites.publish(0);
+  sites.await_message(0);
+  sites.publish(2);
+  sites.await_message(2);
+  sites.b.follow({}, 1);
+  const double received = sites.b.bytes_received();
+  sites.b.follow({"a"}, 2);
+  CHECK(sites.b.message("a", 2) != nullptr);
+  CHECK(sites.b.message("a", 0) == nullptr);
+  CHECK(sites.b.bytes_received() == received);
+}
+
+TEST_CASE("a message that was dropped before its exchange is read again") {
+  ReadsOn sites;
+  sites.b.follow({"a"}, 0);
+  sites.publish(0);
+  sites.await_message(0);
+  sites.b.follow({"a"}, 1);  // its weights were put back: exchange 0 was not made
+  CHECK(sites.b.message("a", 0) == nullptr);
+  sites.b.follow({"a"}, 0);
+  sites.await_message(0);
+}
+
+TEST_CASE("above staleness 0, a message is read once, also when its site is a neighbor again") {
+  ReadsOn sites(false);
+  sites.b.follow({"a"}, 0);
+  sites.publish(0);
+  sites.await_message(0);
+  sites.b.follow({}, 0);
+  const double received = sites.b.bytes_received();
+  sites.b.follow({"a"}, 0);
+  sites.publish(1);
+  sites.await_message(1);
+  CHECK(sites.b.bytes_received() == received + bytes);
+}
+
+TEST_CASE("a state is read again by a site that asks for it again") {
+  ReadsOn sites;
+  for (int time = 0; time < 2; ++time) {
+    sites.b.ask_for_state("a");
+    if (time == 0) sites.publish(0, Content::state);
+    HeldMessages::await([&] { return sites.b.state("a") != nullptr; });
+    sites.b.forget_state("a");
+  }
+}
+
 TEST_CASE("a state that is being read is not replaced") {
   HeldMessages site(true);
   CHECK(site.wishes_state());

@@ -23,12 +23,14 @@ namespace fast::testing {
 inline std::string site_name(int place) { return std::string(1, static_cast<char>('a' + place)); }
 
 constexpr int steps_between = 3;
+/// For tests in which a site falls silent. In others, a busy machine may hold a site for longer.
+constexpr Seconds short_silence{1};
 
 inline sites::SiteOptions options_of(int place, int count) {
   sites::SiteOptions options;
   options.name = site_name(place);
   options.every = steps_between;
-  options.silence = Seconds(1);
+  options.silence = Seconds(20);
   options.patience = Seconds(30);
   options.expect = count;
   return options;

@@ -20,7 +20,7 @@ namespace {
 /// As outer_ends() with `starts_equal` has it, but each worker is a site.
 /// `warnings` get those of all sites.
 OuterEnds site_ends(const std::shared_ptr<MemoryHub>& hub, const OuterRun& run,
-                    std::string& warnings, const std::function<void(sites::SiteOptions&)>& change) {
+                    std::string& warnings) {
   std::mutex mutex;
   std::latch trained(run.workers);
   OuterEnds ends(static_cast<std::size_t>(run.workers));
@@ -31,7 +31,6 @@ OuterEnds site_ends(const std::shared_ptr<MemoryHub>& hub, const OuterRun& run,
     sites::SiteOptions options = options_of(me, run.workers);
     options.rule = run.options.algorithm;
     options.topology = run.topology;
-    change(options);
     WorkerOptions inside = none_inside();
     inside.log = [&](LogLevel level, std::string_view text) {
       const std::lock_guard lock(mutex);
@@ -97,8 +96,7 @@ TEST_CASE("sites of one rank are equal to workers of one job") {
   const auto hub =
       std::make_shared<MemoryHub>(Weather{.lost = 0.003, .delay = Seconds(0.01), .seed = seed});
   std::string warnings;
-  const OuterEnds ends = site_ends(
-      hub, run, warnings, [](sites::SiteOptions& options) { options.silence = Seconds(20); });
+  const OuterEnds ends = site_ends(hub, run, warnings);
   INFO(warnings);
   CHECK(largest_difference(ends, in_one_job) < 1e-12);
 }
@@ -186,7 +184,6 @@ TEST_CASE("coded messages keep the mean of the sites, and bring them together") 
   }
   run_sites(count, [&](int me) {
     sites::SiteOptions options = options_of(me, count);
-    options.silence = Seconds(20);
     options.rule =
         algorithm::gasloc({.period = steps_between, .consensus_step = now.consensus_step});
     options.fraction = 0.1;
@@ -389,7 +386,7 @@ TEST_CASE(
   std::latch others(2);
   run_sites(3, [&](int me) {
     sites::SiteOptions options = options_of(me, 3);
-    if (dies) options.silence = Seconds(25);
+    if (!dies) options.silence = short_silence;
     Still still(hub, options, 1);
     still.idle(2 * steps_between);
     if (me == 1) {
@@ -494,7 +491,6 @@ TEST_CASE("a site that resumes alone goes on with the memory of its outer rule")
     first.worker.abandon();
   }
   options.name = "c";
-  std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // a and b are silent
   Still second(hub, options, 1);
   second.x[0] = weights;
   second.worker.restore(saved);
@@ -511,6 +507,7 @@ TEST_CASE("a site that has fallen far behind while it was apart takes over the o
   std::vector<double> ends(2);
   run_sites(2, [&](int me) {
     sites::SiteOptions options = options_of(me, 2);
+    options.silence = short_silence;
     options.staleness = staleness;
     Still still(hub, options, 1);
     const auto step = [&](const std::function<bool()>& is_over) {
@@ -560,6 +557,7 @@ TEST_CASE("a slow site is read again after it was not heard of for a while") {
   std::atomic<int> stage = 0;
   run_sites(2, [&](int me) {
     sites::SiteOptions options = options_of(me, 2);
+    options.silence = short_silence;
     options.staleness = 1;
     Still still(hub, options, 1);
     const auto reads = [&] { return sites::stats_of(*still.site).reads; };
@@ -631,6 +629,7 @@ TEST_CASE("a site whose connection is lost goes on alone, and takes part again a
   run_sites(2, [&](int me) {
     const auto place = static_cast<std::size_t>(me);
     sites::SiteOptions options = options_of(me, 2);
+    options.silence = short_silence;
     options.staleness = 1;
     Still still(hub, options, 0);
     const auto train = [&](double seconds) {
@@ -666,15 +665,16 @@ TEST_CASE("a site whose connection is lost goes on alone, and takes part again a
 TEST_CASE(
     "a process with the name of a silent site takes its place, and that one ends when it wakes") {
   const auto hub = std::make_shared<MemoryHub>();
-  Still first(hub, options_of(0, 1), 1);
+  sites::SiteOptions options = options_of(0, 1);
+  options.silence = short_silence;
+  Still first(hub, options, 1);
   first.idle(1);
   hub->cut("a");
   std::string said;
   {
     // The hub knows sites by their names: the second process has a line of its own.
-    const auto second = std::make_shared<sites::JobSite>(options_of(0, 1), [&](const LogSink&) {
-      return std::make_unique<MemoryBus>(hub, "a, again");
-    });
+    const auto second = std::make_shared<sites::JobSite>(
+        options, [&](const LogSink&) { return std::make_unique<MemoryBus>(hub, "a, again"); });
     std::vector<double> x{2};
     std::this_thread::sleep_for(std::chrono::milliseconds(1100));
     Worker worker = site_worker({view_of("x", std::span(x))}, second);
@@ -767,8 +767,10 @@ TEST_CASE("names, models and options that do not fit are refused, and disturb no
 TEST_CASE("of sites that begin together, one with other options ends with one line") {
   const auto hub = std::make_shared<MemoryHub>();
   std::atomic<bool> ended = false;
+  std::latch together(3);  // whoever hears of the third one alone ends, too
   run_sites(3, [&](int me) {
     sites::SiteOptions options = options_of(me, me == 2 ? 3 : 2);
+    together.arrive_and_wait();
     if (me < 2) {
       Still still(hub, options, 3);
       while (!ended) {
@@ -892,7 +894,9 @@ TEST_CASE(
     "weights that are not finite end their site, and hold nobody for longer than its silence") {
   const auto hub = std::make_shared<MemoryHub>();
   run_sites(2, [&](int me) {
-    Still still(hub, options_of(me, 2), 1);
+    sites::SiteOptions options = options_of(me, 2);
+    options.silence = short_silence;
+    Still still(hub, options, 1);
     still.idle(steps_between);
     if (me == 1) {
       still.x[0] = NAN;
