@@ -8,7 +8,6 @@
 #include "support/catch.hpp"
 #include "worker/quick.hpp"
 #include "worker/reported.hpp"
-#include "worker/scenarios/on_threads.hpp"
 
 using namespace fast;
 
@@ -84,8 +83,6 @@ TEST_CASE("workers compare long models by hashes, and send two texts when they d
                                  Catch::Contains("worker 2 has 1001 f64"));
   }
 }
-
-TEST_CASE("every scenario holds on threads") { testing::hold_on_threads(testing::scenarios()); }
 
 TEST_CASE("local::run reports the first error and refuses nobody") {
   CHECK_THROWS_WITH(local::run(3,
