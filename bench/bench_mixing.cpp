@@ -39,8 +39,9 @@ class Bench {
                                                   count);
                                           });
                                         }},
-                                       {"triad, streaming stores", [this] { streaming_triad(); }}};
-    std::vector<int> streams{4, 3};
+                                       {"triad, streaming stores", [this] { streaming_triad(); }},
+                                       {"reads of 8 vectors", [this] { read(8); }}};
+    std::vector<int> streams{4, 3, 8};
     for (const int degree : {1, 2, 4, 8}) {
       verify(degree);
       methods.push_back({"average, fixed arena, d = " + std::to_string(degree),
@@ -122,6 +123,18 @@ class Bench {
         const float* parts[] = {values[0] + first, values[1] + first};
         mixing::weighted_sum(scratch, parts, w, size);
         mixing::stream_copy(at(0) + first, scratch, size * sizeof(float));
+      }
+    });
+  }
+
+  /// What a core only reads is slower than what it reads and writes. The sum stays in the cache.
+  void read(int vectors) {
+    constexpr std::size_t block = 2048;
+    each_part([&](std::size_t begin, std::size_t count) {
+      alignas(64) float scratch[block];
+      for (std::size_t first = begin; first < begin + count; first += block) {
+        mixing::weighted_sum(scratch, neighbors(vectors, first), weights(vectors),
+                             std::min(block, begin + count - first));
       }
     });
   }
