@@ -398,11 +398,11 @@ bool Node::tick() {
     {
       const std::lock_guard lock(mutex_);
       const auto now = Clock::now();
+      forget_old(now);
       if (appeared_ && !replaced_ && now - said_ >= between_beats) {
         tell(out, "beat");
         said_ = now;
       }
-      forget_old(now);
       ask_for_states(out, now);
       if (appeared_)
         for (const Status* site : table_.living(now))
@@ -519,13 +519,31 @@ bool Node::fits_state(std::uint64_t bytes) const {
   return bytes > 0 && bytes <= options_.state_bytes;
 }
 
+/// While a site waits for a state, messages of the other site would hold it up.
+bool Node::awaits_state(const Mailbox& mailbox) { return mailbox.wants_state && !mailbox.state; }
+
+/// What was looked at makes this useless: it is the same, or an older message where the newest
+/// counts.
+bool Node::makes_useless(const Publication& seen, const Publication& what) const {
+  if (seen == what) return true;
+  return !options_.exact && seen.content == Content::message && what.content == Content::message &&
+         what.number <= seen.number;
+}
+
+/// What is needed before message `number` fills the mailbox: its site is far ahead.
+bool Node::are_enough(const Mailbox& mailbox, std::int64_t number) const {
+  return std::ranges::count_if(mailbox.messages, [&](const auto& message) {
+           return message->what.number >= least_ && message->what.number < number;
+         }) >= static_cast<std::ptrdiff_t>(held_messages);
+}
+
 /// The lowest number that is not there, or the newest message. Of states, one that is not older
 /// than the latest exchange.
 std::optional<Publication> Node::wanted(const Mailbox& mailbox, const Status& from) const {
   std::optional<Publication> best;
   for (const Publication& what : from.newest) {
     const bool is_refused = std::ranges::any_of(mailbox.refused, [&](const auto& refused) {
-      return refused.first == from.incarnation && refused.second == what;
+      return refused.first == from.incarnation && makes_useless(refused.second, what);
     });
     if (is_refused) continue;
     if (what.content == Content::state) {
@@ -533,10 +551,10 @@ std::optional<Publication> Node::wanted(const Mailbox& mailbox, const Status& fr
       if (mailbox.wants_state && !mailbox.state && is_recent && fits_state(what.bytes)) return what;
       continue;
     }
-    if (!followed_.contains(from.site) || what.number < least_) continue;
+    if (awaits_state(mailbox) || !followed_.contains(from.site) || what.number < least_) continue;
     if (what.bytes != (what.base < 0 ? options_.message_bytes : options_.difference_bytes))
       continue;
-    if (options_.exact && has(mailbox, what)) continue;
+    if (options_.exact && (has(mailbox, what) || are_enough(mailbox, what.number))) continue;
     const bool is_better =
         !best || (options_.exact ? what.number < best->number : what.number > best->number);
     if (is_better) best = what;
@@ -549,8 +567,9 @@ std::optional<Publication> Node::wanted(const Mailbox& mailbox, const Status& fr
 bool Node::is_wanted(const std::string& site, const Fetch& fetch, Clock::time_point now) const {
   const Status* from = table_.living(site, now);
   if (from == nullptr || from->incarnation != fetch.incarnation()) return false;
-  if (fetch.what().content == Content::state) return mailboxes_.at(site).wants_state;
-  return followed_.contains(site) && fetch.what().number >= least_;
+  const Mailbox& mailbox = mailboxes_.at(site);
+  if (fetch.what().content == Content::state) return mailbox.wants_state;
+  return !awaits_state(mailbox) && followed_.contains(site) && fetch.what().number >= least_;
 }
 
 void Node::read_on(Outgoing& out, Clock::time_point now) {
@@ -572,7 +591,18 @@ void Node::read_on(Outgoing& out, Clock::time_point now) {
   }
 }
 
+/// What a process has published before another one took its place counts no more, but for exchanges
+/// that the later one does not make.
+void Node::drop_former(Mailbox& mailbox, const Status& from) const {
+  if (!from.begun) return;
+  std::erase_if(mailbox.messages, [&](const auto& message) {
+    return message->incarnation != from.incarnation &&
+           (!options_.exact || message->what.number >= from.first);
+  });
+}
+
 void Node::begin_fetch(Mailbox& mailbox, const Status& from, Clock::time_point now) {
+  drop_former(mailbox, from);
   if (mailbox.fetch || (from.about != own_.about && !options_.looks_on)) return;
   const auto what = wanted(mailbox, from);
   if (!what) return;
@@ -625,18 +655,28 @@ void Node::hear_chunk(std::string_view on, std::string_view text) {
       window_.arrived(chunk->bytes.size(), now);
       if (mailbox.fetch->is_whole()) whole = std::move(mailbox.fetch);
     }
-    if (chunk->gone || whole) {
-      const Fetch& fetch = whole ? *whole : *mailbox.fetch;
-      mailbox.refused.emplace_back(fetch.incarnation(), fetch.what());
+    if (chunk->gone) table_.note_gone(chunk->site, mailbox.fetch->what());
+    if (whole) {
+      mailbox.refused.emplace_back(whole->incarnation(), whole->what());
       if (mailbox.refused.size() > remembered_refusals)
         mailbox.refused.erase(mailbox.refused.begin());
-      mailbox.fetch.reset();
     }
+    if (chunk->gone || whole) mailbox.fetch.reset();
     if (!whole) read_on(out, now);
     if (chunk->gone) changed_.notify_all();
   }
   send(out);
   if (whole) keep(chunk->site, *whole);
+}
+
+/// If there are too many, what an exchange needs first stays, or else what is newest.
+void Node::put(Mailbox& mailbox, std::shared_ptr<const Received> message) const {
+  auto& messages = mailbox.messages;
+  messages.push_back(std::move(message));
+  if (messages.size() <= held_messages) return;
+  const auto by_number = [](const auto& one) { return one->what.number; };
+  messages.erase(options_.exact ? std::ranges::max_element(messages, {}, by_number)
+                                : std::ranges::min_element(messages, {}, by_number));
 }
 
 void Node::keep(const std::string& site, const Fetch& fetch) {
@@ -655,13 +695,10 @@ void Node::keep(const std::string& site, const Fetch& fetch) {
       // taken the message, or takes a newer one.
       if (options_.exact || fetch.what().content == Content::state)
         std::erase(mailbox.refused, std::pair(fetch.incarnation(), fetch.what()));
-      if (fetch.what().content == Content::state) {
+      if (fetch.what().content != Content::state)
+        put(mailbox, std::move(received));
+      else if (mailbox.wants_state)
         mailbox.state = std::move(received);
-      } else {
-        mailbox.messages.push_back(std::move(received));
-        if (mailbox.messages.size() > held_messages)
-          mailbox.messages.erase(mailbox.messages.begin());
-      }
     }
     read_on(out, Clock::now());
     changed_.notify_all();

@@ -144,7 +144,7 @@ class Node {
     Clock::time_point given{};  ///< a part of it, or it was first asked for
     double delay_s = 0;         ///< of the latest fetch that has brought something
     ClockAhead clock{};
-    /// What is not to be read again: it is gone, damaged or being looked at.
+    /// What is not to be read again: it is damaged or being looked at; or a newer one will come.
     std::vector<std::pair<std::uint64_t, Publication>> refused;
   };
   /// What is done when the lock is open again.
@@ -179,6 +179,11 @@ class Node {
   std::optional<Publication> wanted(const Mailbox& mailbox, const Status& from) const;
   bool has(const Mailbox& mailbox, const Publication& what) const;
   bool is_wanted(const std::string& site, const Fetch& fetch, Clock::time_point now) const;
+  static bool awaits_state(const Mailbox& mailbox);
+  bool makes_useless(const Publication& seen, const Publication& what) const;
+  bool are_enough(const Mailbox& mailbox, std::int64_t number) const;
+  void drop_former(Mailbox& mailbox, const Status& from) const;
+  void put(Mailbox& mailbox, std::shared_ptr<const Received> message) const;
   void read_on(Outgoing& out, Clock::time_point now);
   void begin_fetch(Mailbox& mailbox, const Status& from, Clock::time_point now);
   void ask(Outgoing& out, const std::string& site, Fetch& fetch, std::size_t most,

@@ -23,6 +23,7 @@ class SiteHistory {
     Entry& entry = entries_[site.site];
     const bool is_known = std::exchange(entry.incarnation, site.incarnation) == site.incarnation;
     if (!is_known) entry.ignored_below = 0;
+    entry.is_gone = false;
     return is_known;
   }
 
@@ -53,10 +54,13 @@ class SiteHistory {
     const auto found = entries_.find(site);
     return found != entries_.end() && exchanges_ < found->second.doubted_until;
   }
-  /// Sites of which is_gone(name) is true. What was combined of them still counts in all.
+  /// Sites of which is_gone(name) is true. What was combined of them still counts in all. Their
+  /// processes stay known: they may be back after a long split.
   template <class IsGone>
   void forget(const IsGone& is_gone) {
-    std::erase_if(entries_, [&](const auto& one) { return is_gone(one.first); });
+    for (auto& [name, entry] : entries_) entry.is_gone = is_gone(name);
+    if (entries_.size() > most_known)
+      std::erase_if(entries_, [](const auto& one) { return one.second.is_gone; });
   }
   /// This site has made one.
   void note_exchange() { ++exchanges_; }
@@ -109,12 +113,13 @@ class SiteHistory {
     return 0;
   }
 
-  /// All that were met, by their names, without what Node::look_at() sets.
+  /// All that were met and are not forgotten, by their names, without what Node::look_at() sets.
   std::vector<OtherSite> others() const {
     std::vector<OtherSite> result;
     for (const auto& [name, entry] : entries_)
-      result.push_back(
-          {.name = name, .reads = entry.reads, .exchange = entry.exchange, .age = entry.age});
+      if (!entry.is_gone)
+        result.push_back(
+            {.name = name, .reads = entry.reads, .exchange = entry.exchange, .age = entry.age});
     return result;
   }
 
@@ -129,12 +134,13 @@ class SiteHistory {
     bool operator==(const Stalled&) const = default;
   };
   static constexpr int most_failures = 20;
+  static constexpr std::size_t most_known = 1000;
 
   struct Entry {
     std::uint64_t incarnation = 0;
     std::int64_t reads = 0, exchange = -1, age = 0;  ///< as those of OtherSite
     std::int64_t ignored_below = 0;
-    bool is_far = false;
+    bool is_far = false, is_gone = false;
     int failures = 0;                ///< to give weights
     std::int64_t doubted_until = 0;  ///< an exchange of this site
     Taken taken{};

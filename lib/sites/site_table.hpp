@@ -38,7 +38,7 @@ class SiteTable {
     const Seconds gap = now - entry.heard;
     entry.longest_gap = std::max(gap, entry.longest_gap * of_late);
     entry.gaps = is_there(entry, now) ? entry.gaps + 1 : 0;
-    entry.status = status;
+    if (!is_earlier(status, entry.status)) entry.status = status;
     entry.heard = now;
     entry.lost = false;
     return true;
@@ -54,6 +54,13 @@ class SiteTable {
       if (known(site) >> first_generation_bit == 0) known_.erase(site);
       return true;
     });
+  }
+
+  /// The site has said that it does not hold this any more. It counts as held if the site says so
+  /// again.
+  void note_gone(const std::string& site, const Publication& what) {
+    const auto found = entries_.find(site);
+    if (found != entries_.end()) std::erase(found->second.status.newest, what);
   }
 
   /// The site's process is gone. The site is not there until it says something.
@@ -110,6 +117,12 @@ class SiteTable {
     int gaps = 0;
     bool lost = false;
   };
+
+  /// The same process has said it before the other, and it has come later.
+  static bool is_earlier(const Status& status, const Status& other) {
+    return status.incarnation == other.incarnation &&
+           ((other.begun && !status.begun) || (other.leaving && !status.leaving));
+  }
 
   void note(const std::string& site, std::uint64_t incarnation) {
     std::uint64_t& highest = known_[site];

@@ -245,6 +245,126 @@ TEST_CASE("a state is read again by a site that asks for it again") {
   }
 }
 
+TEST_CASE("above staleness 0, a message older than one that was read is not read") {
+  ReadsOn sites(false);
+  sites.publish(0);
+  sites.publish(1);
+  HeldMessages::await([&] {
+    const auto a = sites.b.living("a");
+    return a && a->newest.size() == 2;
+  });
+  sites.b.follow({"a"}, 0);
+  sites.await_message(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // two beats
+  CHECK(sites.b.bytes_received() == bytes);
+}
+
+TEST_CASE("messages that an exchange needs first stay while their site goes far ahead") {
+  ReadsOn sites;
+  sites.b.follow({"a"}, 0);
+  for (const std::int64_t number : {0, 1}) {
+    sites.publish(number);
+    sites.await_message(number);
+  }
+  sites.publish(2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // two beats
+  CHECK(sites.b.message("a", 0) != nullptr);
+  CHECK(sites.b.message("a", 1) != nullptr);
+  sites.b.follow({"a"}, 1);
+  sites.await_message(2);
+}
+
+TEST_CASE("a message of a former process counts where the later one makes no such exchange") {
+  ReadsOn sites;
+  sites.b.follow({"a"}, 0);
+  for (const std::int64_t number : {0, 1}) {
+    sites.publish(number);
+    sites.await_message(number);
+  }
+  sites::Node again(std::make_unique<MemoryBus>(sites.hub, "a"),
+                    {.site = "a", .about = "model", .message_bytes = bytes});
+  HeldMessages::await([&] { return again.living("a").has_value(); });
+  again.appear();
+  again.begin(1, 0);
+  sites::Publication what;
+  what.number = 1;
+  what.bytes = bytes;
+  again.publish(what, std::make_shared<AlignedBuffer>(bytes));
+  HeldMessages::await([&] {
+    const auto message = sites.b.message("a", 1);
+    return message && message->incarnation == again.incarnation();
+  });
+  CHECK(sites.b.message("a", 0) != nullptr);
+}
+
+/// Says what it is told to in the name of site "a", which trains beside site "b".
+struct Foreign {
+  Foreign()
+      : a(hub, "a"),
+        b(std::make_unique<MemoryBus>(hub, "b"), {.site = "b",
+                                                  .about = "model",
+                                                  .silence = Seconds(60),
+                                                  .message_bytes = bytes,
+                                                  .state_bytes = bytes}) {
+    a.listen("run.ask.a", [this](auto, auto) { ++asked; });
+    b.appear();
+    b.begin(0, 0);
+  }
+  ~Foreign() { a.end(); }
+  void say(Content content) {
+    sites::Status status;
+    status.run = "run";
+    status.site = "a";
+    status.incarnation = 1;
+    status.about = "model";
+    status.begun = true;
+    sites::Publication what;
+    what.content = content;
+    what.number = 0;
+    what.bytes = bytes;
+    what.sha256 = std::string(64, '0');
+    status.newest = {what};
+    a.send("run.new.a", sites::encode(status));
+  }
+  std::shared_ptr<MemoryHub> hub = std::make_shared<MemoryHub>();
+  MemoryBus a;
+  std::atomic<int> asked = 0;
+  sites::Node b;
+};
+
+TEST_CASE("a site is asked for its state also while its messages are read") {
+  Foreign sites;
+  std::atomic<int> requests = 0;
+  sites.a.listen("run.get.a.*", [&](auto, auto) { ++requests; });  // it gives nothing
+  sites.b.follow({"a"}, 0);
+  sites.say(Content::message);
+  HeldMessages::await([&] { return requests > 0; });
+  sites.b.ask_for_state("a");
+  HeldMessages::await([&] { return sites.asked > 0; });
+}
+
+TEST_CASE("what a site did not hold is asked for again once the site says that it does") {
+  Foreign sites;
+  std::atomic<int> requests = 0;
+  sites.a.listen("run.get.a.*", [&](std::string_view, std::string_view text) {
+    const auto request = sites::decode_request(text);
+    if (!request) return;
+    ++requests;
+    sites::Chunk gone;
+    gone.site = "a";
+    gone.incarnation = request->incarnation;
+    gone.content = request->content;
+    gone.number = request->number;
+    gone.gone = true;
+    sites.a.send("run.data.a.b", sites::encode(gone));
+  });
+  sites.b.ask_for_state("a");
+  sites.say(Content::state);
+  HeldMessages::await([&] { return requests == 1 && sites.b.living("a")->newest.empty(); });
+  sites.say(Content::state);
+  HeldMessages::await([&] { return requests == 2; });
+}
+
 TEST_CASE("a state that is being read is not replaced") {
   HeldMessages site(true);
   CHECK(site.wishes_state());

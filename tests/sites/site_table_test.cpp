@@ -139,5 +139,44 @@ TEST_CASE("what was read of a site that is forgotten still counts") {
   CHECK(history.others()[0].name == "b");
   CHECK(history.reads() == 2);
   CHECK(history.median_age() == 3);
-  CHECK_FALSE(history.meet(from("a", 5)));
+}
+
+TEST_CASE("a process that was forgotten and is back is known, and its old messages are old") {
+  SiteHistory history;
+  Received message{"a", 5, {}, nullptr};
+  message.what.number = 3;
+  history.meet(from("a", 5));
+  CHECK(history.take(message));
+  history.forget([](const std::string&) { return true; });
+  CHECK(history.others().empty());
+  CHECK(history.meet(from("a", 5)));
+  CHECK_FALSE(history.take(message));
+  CHECK(history.others().size() == 1);
+  history.forget([](const std::string& name) { return name == "a"; });
+  CHECK_FALSE(history.meet(from("a", 6)));
+}
+
+TEST_CASE("of many sites that are gone, none is known") {
+  SiteHistory history;
+  for (int i = 0; i < 5000; ++i) history.meet(from(fmt::format("s{}", i), 5));
+  history.forget([](const std::string& name) { return name != "s7"; });
+  CHECK(history.meet(from("s7", 5)));
+  CHECK_FALSE(history.meet(from("s8", 5)));
+}
+
+TEST_CASE("what a process said earlier and comes later is a sign of life, and no news") {
+  SiteTable table("own", Seconds(2));
+  const auto start = Clock::now();
+  Status begun = from("a", 5), leaving = from("a", 5);
+  begun.begun = leaving.begun = leaving.leaving = true;
+  table.hear(begun, start);
+  table.hear(from("a", 5), start + std::chrono::seconds(1));
+  CHECK(table.latest("a")->begun);
+  CHECK(table.silent_s("a", start + std::chrono::seconds(1)) == 0.0);
+  table.hear(leaving, start);
+  table.hear(begun, start);
+  CHECK(table.latest("a")->leaving);
+  table.hear(from("a", 6), start);  // another process
+  CHECK_FALSE(table.latest("a")->begun);
+  CHECK_FALSE(table.latest("a")->leaving);
 }
