@@ -34,7 +34,7 @@ class Adoption {
         log_(log) {}
 
   /// Listens for a while, then appears. Throws Error(argument) if a living site has this name, and
-  /// Error(mismatch) if most of the run's sites have another model or other options.
+  /// Error(mismatch) if most of the sites that train have another model or other options.
   void await_name() {
     constexpr Seconds longest{2};
     node_.wait([] { return false; }, Deadline(std::min(options_.silence, longest)));
@@ -43,12 +43,15 @@ class Adoption {
         "site {}: a site of this name takes part in the run already; choose another name, or end "
         "that one",
         options_.name);
-    require_same(node_.living());
+    std::vector<Status> others = node_.living();
+    // Of sites that begin together with this one, more may appear in a moment.
+    std::erase_if(others, [](const Status& other) { return !other.begun; });
+    require_same(std::move(others));
     node_.appear();
   }
 
   /// Waits until as many sites are there as are expected, or one that trains. Throws
-  /// Error(deadline).
+  /// Error(deadline), and Error(mismatch) if most sites have another model or other options.
   void await_others() {
     const auto are_there = [&] {
       const std::vector<Status> others = node_.alike();
@@ -67,6 +70,7 @@ class Adoption {
           "or expect fewer",
           options_.name, options_.expect, longest_start.count());
     }
+    require_same(node_.living());
   }
 
   /// Sites that began together with this one, with another model, may train beside it.

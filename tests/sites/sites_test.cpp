@@ -766,12 +766,16 @@ TEST_CASE("names, models and options that do not fit are refused, and disturb no
 
 TEST_CASE("of sites that begin together, one with other options ends with one line") {
   const auto hub = std::make_shared<MemoryHub>();
-  std::atomic<bool> ended = false;
-  std::latch together(3);  // whoever hears of the third one alone ends, too
+  MemoryBus foreign(hub, "m");
+  std::atomic<bool> appeared = false, ended = false;
+  foreign.listen("run.beat.c", [&](std::string_view, std::string_view) { appeared = true; });
   run_sites(3, [&](int me) {
     sites::SiteOptions options = options_of(me, me == 2 ? 3 : 2);
-    together.arrive_and_wait();
     if (me < 2) {
+      // Each hears of the third one before it hears of the other.
+      const Deadline longest(Seconds(60));
+      while (!appeared && !longest.expired())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
       Still still(hub, options, 3);
       while (!ended) {
         still.idle(1);
@@ -784,6 +788,17 @@ TEST_CASE("of sites that begin together, one with other options ends with one li
     expect_said(error_of([&] { Still(hub, options, 1); }), "has another model or other options");
     ended = true;
   });
+  foreign.end();
+}
+
+TEST_CASE("a site that finds one with other options alone ends, also if that one does not train") {
+  const auto hub = std::make_shared<MemoryHub>();
+  sites::Node other(std::make_unique<MemoryBus>(hub, "b"), {.site = "b", .about = "other"});
+  other.appear();
+  const bool trains = GENERATE(false, true);
+  if (trains) other.begin(0, 0);
+  CHECK_THAT(error_of([&] { Still(hub, options_of(0, 1), 1); }),
+             ContainsSubstring("has another model or other options: other;"));
 }
 
 TEST_CASE("foreign messages change nothing: false names, a second process, huge requests") {

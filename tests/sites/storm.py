@@ -37,22 +37,22 @@ class Servers:
         more = [("--cluster_name", "storm", "--cluster", f"nats://127.0.0.1:{port}", "--routes", urls, "--no_advertise") for port in routes]
         self.linked = [nats.Server(folder / f"s{i}", streams=False, more=one) for i, one in enumerate(more)]
         self.apart = nats.Server(folder / "apart", streams=False)
-        self.dead = None
+        self.dead = []  # the first one died first
 
     def port_for(self, place, is_apart):
         if is_apart:
             return self.apart.port
-        living = [server for server in self.linked if server is not self.dead]
+        living = [server for server in self.linked if server not in self.dead]
         return living[place % len(living)].port
 
     def kill_one(self, draw):
-        self.dead = draw.choice(self.linked)
-        self.dead.kill()
+        self.dead.append(draw.choice([server for server in self.linked if server not in self.dead]))
+        self.dead[-1].kill()
 
     def replace(self):
         if self.dead:
-            self.dead.start()
-            self.dead = None
+            self.dead[0].start()
+            self.dead.pop(0)  # sites are led to it when it is there
 
 
 class Relay:
