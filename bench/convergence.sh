@@ -3,7 +3,7 @@
 # run a row and seed, and writes docs/reference/convergence.md with its plots. Wants python3-matplotlib, a quiet machine
 # for the rows with a slow worker, and two hours of two cores.
 #   bench/convergence.sh [--seeds N] [--epochs N] [--samples N] [--runs DIRECTORY] [--docs DIRECTORY]
-# Defaults: 3 seeds (10 or 5 with 16 workers), 10 epochs, all samples, build/convergence (runs of the same row found
+# Defaults: 3 seeds (10 with 16 workers), 10 epochs, all samples, build/convergence (runs of the same row found
 # there are not repeated), docs.
 # PROGRAM is the fast-train to run, by default build/release/bin/fast-train.
 set -euo pipefail
@@ -59,7 +59,7 @@ row sixteen-averaged-momentum-before --lr 0.1 --topology one_peer_exponential --
 row sixteen-averaged-momentum-one-peer --lr 0.1 --topology one_peer_exponential "${averaged[@]}"
 row sixteen-averaged-momentum-torus --lr 0.1 --topology torus2d "${averaged[@]}"
 row sixteen-averaged-momentum-ring --lr 0.1 --topology ring "${averaged[@]}"
-usual=5 lstm=(--model lstm --lr 1.2 --warmup 2.5)
+lstm=(--model lstm --lr 1.2 --warmup 2.5)
 row lstm-allreduce "${lstm[@]}" --algorithm allreduce
 row lstm-averaged-momentum-torus "${lstm[@]}" --topology torus2d "${averaged[@]}"
 row lstm-averaged-momentum-ring "${lstm[@]}" --topology ring "${averaged[@]}"
