@@ -16,7 +16,7 @@ EOS
 chmod +x "$directory/rank"
 export directory
 
-pause_s=3
+pause_s=8
 suspend() {
   sleep 0.3 # into an epoch
   kill -STOP $(cat "$directory"/process?)
@@ -31,14 +31,14 @@ suspend() {
 suspended() {
   rm -rf "$directory"/process? "$directory/run"
   expect_on_the_way "$1" "test accuracy" "$directory/run/metrics/0.jsonl" suspend -- "$mpiexec" -n 3 "$directory/rank" \
-    "$train" --samples 1000 --model mlp --epochs 2 --step-ms 30 --slow 1:10 --deadline 2 --out "$directory/run" "${@:2}"
+    "$train" --samples 1000 --model mlp --epochs 2 --step-ms 30 --slow 1:10 --deadline 6 --out "$directory/run" "${@:2}"
   ! grep -E "no sign of life|lost" "$directory/output" || report_failure "$1: a worker was taken for dead"
 }
 
-suspended "a suspended all-reduce" --exchange allreduce --suspect-after 1
-suspended "neighbors suspended for longer than makes a suspect" --suspect-after 1
+suspended "a suspended all-reduce" --exchange allreduce --suspect-after 3
+suspended "neighbors suspended for longer than makes a suspect" --suspect-after 3
 suspended "neighbors suspended for longer than the deadline" --suspect-after 60
 expect "a straggler" 0 "test accuracy" -- "$mpiexec" -n 2 "$train" --samples 2000 --model mlp --epochs 1 --quiet \
-  --staleness inf --slow 1:10 --step-ms 30 --suspect-after 1 --deadline 2
+  --staleness inf --slow 1:10 --step-ms 30 --suspect-after 3 --deadline 6
 echo "$failures failures"
 [[ $failures -eq 0 ]]

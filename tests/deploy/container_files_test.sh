@@ -25,12 +25,15 @@ alone() { # TITLE STATUS TEXT COMMANDS: of a shell, before fast-health
   fi
 }
 alone "a run before its first file" 0 "no run to look at" ""
-alone "a run that works" 0 "no run to look at" '$train 60 &'
-alone "a stopped rank" 1 "a fast-train does not run: state T" '$train 60 & $train 60 & sleep 0.2; kill -STOP $!; sleep 0.2;'
-# This shell does not wait for its children.
-ends='bash -c "$train 0 & exec sleep 60" & sleep 1;'
+is() { for ((i = 0; i < 600; ++i)); do [[ $(cat "/proc/$1/stat" 2>/dev/null) == *"($2"* ]] && return || sleep 0.05; done; } # PROCESS NAME) STATE: waits
+export -f is
+alone "a run that works" 0 "no run to look at" '$train 60 & is $! "fast-train)";'
+alone "a stopped rank" 1 "a fast-train does not run: state T" \
+  '$train 60 & $train 60 & is $! "fast-train)"; kill -STOP $!; is $! "fast-train) T";'
+# The process that becomes sleep does not wait for its child.
+ends='bash -c "$train 60 & exec sleep 60" & is $! "sleep)"; child=$(pgrep -P $!); is $child "fast-train)"; kill $child; is $child "fast-train) Z";'
 alone "a run that has ended" 1 "a fast-train does not run: state Z" "$ends"
-alone "a rank that died" 0 "no run to look at" "\$train 60 & $ends"
+alone "a rank that died" 0 "no run to look at" "\$train 60 & is \$! 'fast-train)'; $ends"
 
 mkdir "$directory/empty"
 good=(FAST_INDEX=0 FAST_PODS=2 FAST_HOST=fast-@.fast FAST_SHARED="$directory/empty")

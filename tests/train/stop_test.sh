@@ -40,9 +40,15 @@ stopped() {
 await() { for ((i = 0; i < 600; ++i)); do "$@" && return || sleep 0.1; done; }
 has_pids() { [[ $(cat "$directory"/pid* 2>/dev/null | wc -l) -ge $ranks ]]; }
 has_begun() { [[ $(results "$directory/out/metrics/0.jsonl")0 -gt 0 ]]; }
+handles_term() { # rank 0
+  local caught=0 status
+  status=/proc/$(cat "$directory/pid0")/status
+  grep -q fast-train "$status" 2>/dev/null && caught=$(awk '/^SigCgt/ { print $2 }' "$status" 2>/dev/null)
+  (((0x${caught:-0} >> 14) & 1))
+}
 await_start() { # of training where metrics say so
   await has_pids
-  case $1 in yes) await has_begun ;; *) sleep 2 ;; esac
+  case $1 in yes) await has_begun ;; *) await handles_term && sleep 2 ;; esac
 }
 child() { pgrep -P "$started" | head -n 1; }
 signal_rank() { kill "-$1" "$(cat "$directory/pid$2")"; }
@@ -72,7 +78,9 @@ stopped "Ctrl-C to fastrun" 0 interrupt "to be resumed" -- \
   "$fastrun" -n 3 "$directory/rank" "$train" "${long[@]}" --out "$directory/out" --checkpoint-every 1000000
 
 ranks=1 summary=
-interrupt_twice() { signal_rank INT 0 && sleep 0.5 && signal_rank INT 0; }
+interrupt_twice() { # two at once are one: again until the second one has come
+  for ((i = 0; i < 60; ++i)); do signal_rank INT 0 2>/dev/null && sleep 0.5 || break; done
+}
 stopped "the second Ctrl-C ends at once" 130 interrupt_twice -- \
   "$directory/rank" "$train" "${long[@]}" --exchange local --workers 2 --step-ms 90000
 
@@ -85,13 +93,13 @@ kill_first() {
   signal_rank TERM 1
 }
 stopped "worker 0 is killed" 0 kill_first "to be resumed" -- "$fastrun" -n 3 "$directory/rank" "$train" "${long[@]}" \
-  --out "$directory/out" --checkpoint-every 1s --keep 1 --suspect-after 1
+  --out "$directory/out" --checkpoint-every 1s --keep 1 --suspect-after 4
 
 # All survivors say so when the one that writes the mean model cannot.
 kill_last() { signal_rank KILL 2 && rm -rf "$directory/out" && touch "$directory/out"; }
 summary=
 stopped "survivors that cannot save" 1 kill_last "not saved" "0 of 3 ranks ended well" -- "$fastrun" -n 3 "$directory/rank" \
-  "$train" "${long[@]}" --epochs 12 --suspect-after 1 --out "$directory/out"
+  "$train" "${long[@]}" --epochs 30 --suspect-after 4 --out "$directory/out"
 
 # Disks of 300 kB, in a mount namespace of its own.
 disk=(unshare -m -- sh -c 'mkdir -p "$directory/disk" && mount -t tmpfs -o size=300k tmpfs "$directory/disk" && exec "$@"' sh)
@@ -102,7 +110,7 @@ if "${disk[@]}" true 2>/dev/null; then
   expect "the same under fastrun" 1 "test accuracy" "$unsaved" -- "${disk[@]}" "$fastrun" -n 2 "$train" "${short[@]}"
   fill='(for ((i = 0; i < 300; ++i)); do grep -qs "kind.:.epoch" "$directory/disk/metrics/0.jsonl" && break || sleep 0.1; done; head -c 400000 /dev/zero >"$directory/disk/filler"; true) 2>/dev/null & exec "$@"'
   expect "the disk fills up" 1 "no checkpoint of round" "training goes on" "test accuracy" "rounds                        150" -- \
-    "${disk[@]}" bash -c "$fill" bash "$mpiexec" -n 2 "$train" "${short[@]}" --checkpoint-every 0.5s --step-ms 20
+    "${disk[@]}" bash -c "$fill" bash "$mpiexec" -n 2 "$train" "${short[@]}" --checkpoint-every 0.5s --step-ms 60
 else
   echo "skipped: full disks: no mount namespace can be made here"
 fi
