@@ -10,8 +10,11 @@ directory=$(mktemp -d)
 jobs=()
 trap 'kill "${jobs[@]}" 2>/dev/null; wait; rm -rf "$directory"' EXIT
 source "$(dirname "$(readlink -f "$0")")/../support/expect.sh"
-port=$((20000 + RANDOM % 10000))
-server=$((port + 10))
+is_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+for ((i = 0; i < 100; ++i)); do
+  port=$((20000 + RANDOM % 10000)) server=$((port + 10))
+  is_free $port && is_free $((port + 1)) && is_free $((port + 2)) && is_free $((port + 3)) && is_free $server && break
+done
 cat >"$directory/prometheus.yml" <<YML
 global: {scrape_interval: 500ms}
 scrape_configs:
@@ -28,7 +31,7 @@ jobs+=($!)
 # ask QUERY: the values, by worker
 ask() { curl -s -G "http://127.0.0.1:$server/api/v1/query" --data-urlencode "query=$1" 2>/dev/null; }
 answer=""
-for ((i = 0; i < 200; ++i)); do # up to 40 s
+for ((i = 0; i < 400; ++i)); do # up to 80 s
   answer=$(ask 'count(rate(fast_rounds_total[5s]) > 0)')
   [[ $answer == *'"4"'* ]] && break || sleep 0.2
 done

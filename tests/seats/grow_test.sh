@@ -127,9 +127,14 @@ EOS
   refused "no such topology" "no worker can join: " -n 4 --spares 1 "$train" "${small[@]}" --epochs 20 --topology hypercube
   # A request that the workers refuse holds no spare back: fastrun passes the next one on.
   control=$directory/control-of-refused
-  ask_twice() { for _ in 1 2; do echo grow >>"$control"; sleep 0.5; done; }
+  ask_twice() {
+    echo grow >>"$control"
+    for ((i = 0; i < 300; ++i)); do grep -q "no worker can join: " "$directory/output" && break || sleep 0.1; done
+    sleep 0.5 # fastrun hears of it by another way
+    echo grow >>"$control"
+  }
   expect_on_the_way "asked again after a refusal" "closing rounds" "$directory/refused/metrics/0.jsonl" ask_twice -- \
-    "$fastrun" --control "$control" -n 4 --spares 1 "$train" "${small[@]}" --epochs 60 --topology hypercube --out "$directory/refused"
+    "$fastrun" --control "$control" -n 4 --spares 1 "$train" "${small[@]}" --epochs 120 --topology hypercube --out "$directory/refused"
   [[ $(grep -c "a spare is asked to join" "$directory/output") -eq 2 ]] || report_failure "asked again after a refusal: it is not passed on"
   refused "running sums" "sends running sums over edges that must stay" -n 3 --spares 1 "$train" "${small[@]}" --epochs 20 \
     --algorithm push_sum --staleness 2

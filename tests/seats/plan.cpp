@@ -162,7 +162,7 @@ std::string judge(const Plan& plan, int status, const std::vector<Result>& resul
     optimum += target(plan, one.seat);
     found += one.own;
     if (one.torn > 0) return fmt::format("worker {} saw torn values", one.seat);
-    if (!plan.victims.empty() && one.longest_s > 2 * suspect_after_s + 2)
+    if (!plan.victims.empty() && one.longest_s > 2 * suspect_after_s + 16)
       return fmt::format("worker {} was held for {:.1f} s", one.seat, one.longest_s);
   }
   const int empty = plan.event == Event::kill_too_many ? 1 : 0;
