@@ -77,7 +77,7 @@ struct Asking {
     });
   }
   static void await(const std::function<bool()>& is_over) {
-    const Deadline deadline(Seconds(20));
+    const Deadline deadline(Seconds(60));
     while (!is_over()) {
       REQUIRE_FALSE(deadline.expired());
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -104,7 +104,7 @@ struct Asking {
   /// Over a slow link.
   void give(const sites::ChunkRequest& request) {
     for (std::size_t k = 0; k < request.count; ++k) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      std::this_thread::sleep_for(std::chrono::milliseconds(900));
       sites::Chunk chunk{"b", 7, request.content, request.number, request.first + k, false, {}, {}};
       const std::size_t at = chunk.index * sites::chunk_bytes;
       chunk.bytes = {state->data() + at, std::min(sites::chunk_bytes, state->size_bytes() - at)};
@@ -147,7 +147,7 @@ TEST_CASE("a site that gives nothing of its weights is asked no more until it go
 }
 
 TEST_CASE("a site that joins over a slow link has patience while parts of the weights come") {
-  Asking site(Seconds(1));  // the whole takes longer
+  Asking site(Seconds(3));  // the whole takes longer
   site.say("b", 100, true);
   const auto got = site.adoption.await_state();
   REQUIRE(got);

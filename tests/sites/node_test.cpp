@@ -94,7 +94,7 @@ struct HeldMessages {
     return node.is_asked_for_state();
   }
   static void await(const std::function<bool()>& is_over) {
-    const Deadline deadline(Seconds(10));
+    const Deadline deadline(Seconds(60));
     while (!is_over()) {
       REQUIRE_FALSE(deadline.expired());
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -115,6 +115,7 @@ class Site:
                         20_000, options.every, options.delay, options.codec, 1, options.rule]
         self.lives, self.killed = [], []  # [start, end, lines] of each process; when it was killed
         self.process, self.ends = None, False  # it ends by itself soon
+        self.readers = []  # of what processes say
 
     def start(self):
         self.ends = False
@@ -122,7 +123,8 @@ class Site:
         atexit.register(self.process.kill)
         life = [time.time(), None, []]
         self.lives.append(life)
-        threading.Thread(target=self.read, args=(self.process, life), daemon=True).start()
+        self.readers.append(threading.Thread(target=self.read, args=(self.process, life), daemon=True))
+        self.readers[-1].start()
 
     @staticmethod
     def read(process, life):
@@ -240,7 +242,7 @@ def report(options, sites, began, ended):
     back = [seconds for site in sites for seconds in seconds_back(site)]
     errors = [line for site in sites for life in site.lives for line in life[2] if "error" in line]
     ends = [(line["end"], line["goal"]) for site in sites for life in site.lives for line in life[2] if "end" in line]
-    return shares, steps / max(expected, 1), held, back, errors, ends
+    return shares or [0.0], steps / max(expected, 1), held, back, errors, ends
 
 
 def draw_options(options, draw):
@@ -271,7 +273,8 @@ def storm(options, nats, draw):
         weather(options, events, sites, servers, draw, began)
         for site in sites:
             site.process.wait(options.seconds + 60)
-        time.sleep(0.2)
+            for reader in site.readers:
+                reader.join(60)
         shares, pace, held, back, errors, ends = report(options, sites, began, until)
         for server in (*servers.linked, servers.apart):
             server.kill()
