@@ -1,4 +1,4 @@
-// Workers that leave before the end, as threads. All suspect nobody before half a minute has
+// Workers that leave before the end, as threads. All suspect nobody before a minute has
 // passed: no test ends in time if somebody waits for the one that has left.
 #include <fast/exchange/local.hpp>
 #include <fast/topology/stencil.hpp>
@@ -48,8 +48,8 @@ WorkerOptions options_of(const LeavingRun& run) {
       algorithm::by_name(run.rule, run.rule == "choco" ? algorithm::Parameters{{"fraction", "1"}}
                                                        : algorithm::Parameters{});
   options.staleness = run.staleness;
-  options.suspect_after = Seconds(30);
-  options.deadline = Seconds(60);
+  options.suspect_after = Seconds(60);
+  options.deadline = Seconds(100);
   return options;
 }
 
@@ -95,7 +95,7 @@ double train_without(const LeavingRun& run) {
   });
   const double mean = sum / (run.workers - 1);
   for (const double one : means) CHECK(one == Approx(mean).margin(1e-9));
-  CHECK(longest_s < 15);
+  CHECK(longest_s < 40);
   return mean;
 }
 

@@ -171,23 +171,26 @@ TEST_CASE("events have the round in which they happen, whatever combines how oft
 }
 
 TEST_CASE("a wait for a slow neighbor names it") {
-  auto all = std::make_shared<Recorder>();
-  local::run(3, [&](const Group& group) {
-    WorkerOptions options = testing::quick();
-    options.observer = all;
-    Constant c(group, stencil::ring(), group.rank(), options);
-    for (int t = 0; t < 5; ++t) {
-      c.worker.step([&] {
-        if (group.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(30));
-      });
+  bool names_it = false;
+  for (int time = 0; time < 10 && !names_it; ++time) {  // a busy machine may make others slow
+    auto all = std::make_shared<Recorder>();
+    local::run(3, [&](const Group& group) {
+      WorkerOptions options = testing::quick();
+      options.observer = all;
+      Constant c(group, stencil::ring(), group.rank(), options);
+      for (int t = 0; t < 5; ++t) {
+        c.worker.step([&] {
+          if (group.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        });
+      }
+    });
+    Seconds waited[3] = {};
+    for (const PhaseEvent& event : all->phases) {
+      if (event.worker == 0 && event.peer >= 0) waited[event.peer] += event.ended - event.began;
     }
-  });
-  Seconds waited[3] = {};
-  for (const PhaseEvent& event : all->phases) {
-    if (event.worker == 0 && event.peer >= 0) waited[event.peer] += event.ended - event.began;
+    names_it = waited[2].count() > .06 && waited[2] > waited[1];
   }
-  CHECK(waited[2].count() > .06);
-  CHECK(waited[2] > waited[1]);
+  CHECK(names_it);
 }
 
 TEST_CASE("without observers there is none; one stands for itself; several are told alike") {
