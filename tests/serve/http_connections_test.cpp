@@ -35,7 +35,7 @@ TEST_CASE("the end of the server does not wait for idle clients to close their c
   running.model.install(version_of(net_model, 1));
   std::vector<int> idle;
   for (int i = 0; i < 3; ++i) idle.push_back(connected(running.server->port()));
-  CHECK(running.server->end(900ms) == 0);  // none is cut off
+  CHECK(running.server->end(20s) == 0);  // none is cut off
   for (const int socket : idle) close(socket);
 }
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-PATIENCE_S = 50
+PATIENCE_S = 100
 SKIPPED = 77
 failures = []
 

@@ -139,9 +139,9 @@ TEST_CASE("a message whose headers cannot be read is refused, and the others are
 }
 
 TEST_CASE("messages that were held for longer than identities are known are not answered") {
-  Scored scored({64, 0us, 1}, 10, 50ms);
+  Scored scored({64, 0us, 1}, 10, 2000ms);
   scored.source.add(raw_sample(1), raw_headers);
-  scored.source.fetch_takes = 80ms;
+  scored.source.fetch_takes = 2500ms;
   CHECK(scored.scorer.turn(0ms) == 1);
   CHECK(scored.sink.answers.empty());
   CHECK(scored.source.acknowledged.empty());

@@ -244,7 +244,7 @@ def test_end_without_a_stream_of_answers(image):
     server = nats.Server("store7")
     client = nats.Client(server)
     add_streams(client)
-    scorer = Scorer(server, "--grace", "5")
+    scorer = Scorer(server, "--grace", "15")
     client.api("STREAM.DELETE.ANSWERS")
     client.publish("images.a", image, {"Content-Type": "application/octet-stream", "X-Tensor-Type": "u8"})
     wait_for(lambda: client.consumer("QUESTIONS", "fast-serve-m")["num_ack_pending"] == 1, "the message is taken")
