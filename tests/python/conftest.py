@@ -11,7 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 @pytest.fixture
 def started():
     """started(RANKS, PROGRAM, launcher="mpiexec") runs a program of programs/ and returns what it did."""
-    def run(ranks, program, *arguments, launcher="mpiexec", status=0, timeout=60):
+    def run(ranks, program, *arguments, launcher="mpiexec", status=0, timeout=300):
         if shutil.which(launcher) is None:
             pytest.skip(f"{launcher} is not in the path")
         command = [launcher, "-n", str(ranks), sys.executable, str(HERE / "programs" / program), *map(str, arguments)]

@@ -102,7 +102,7 @@ if [[ $what == threads ]]; then
   exit
 fi
 for ranks in 1 2 3 4; do
-  step "tests on $ranks ranks" timeout -k 5 100 mpiexec -n "$ranks" "${test[@]}" "$source/tests/python/ranks" >"$directory/output" 2>&1 ||
+  step "tests on $ranks ranks" timeout -k 5 360 mpiexec -n "$ranks" "${test[@]}" "$source/tests/python/ranks" >"$directory/output" 2>&1 ||
     { cat "$directory/output" && exit 1; }
   tail -n 1 "$directory/output"
 done

@@ -48,7 +48,7 @@ def statuses_of(ranks, program, *arguments):
     """What each rank ends with."""
     rank = 'python -B "$@"; status=$?; echo "rank ${PMI_RANK:-$OMPI_COMM_WORLD_RANK} ended with $status" >&2; exit $status'
     done = subprocess.run(["mpiexec", "-n", str(ranks), "sh", "-c", rank, "sh", PROGRAMS / program, *arguments],
-                          capture_output=True, text=True, timeout=150, stdin=subprocess.DEVNULL)
+                          capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
     found = re.findall(r"^rank (\d) ended with (\d+)$", done.stderr, re.MULTILINE)
     return done, {int(rank): int(status) for rank, status in found}
 
@@ -94,8 +94,8 @@ def test_the_others_go_on_when_a_rank_is_killed(started, how):
 @pytest.mark.parametrize("how", ["stop", "stop between two averages"])
 def test_a_rank_that_was_stopped_comes_back(started, how):
     done = started(3, "fails.py", how)
-    assert "rank 0 ended: 300 rounds, skipped True" in done.stdout, done.stdout + done.stderr
-    assert re.search("rank 1 ended: 300 rounds, skipped (True|False), rejoined True", done.stdout), done.stdout + done.stderr
+    assert "rank 0 ended: 1000 rounds, skipped True" in done.stdout, done.stdout + done.stderr
+    assert re.search("rank 1 ended: 1000 rounds, skipped (True|False), rejoined True", done.stdout), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("group", ["threads", "comm"])

@@ -36,7 +36,8 @@ if between:
 worker = fast.Worker({"x": x}, "ring" if how != "topology" else "taurus", deadline=30,
                      staleness=int(how == "option" and culprit), **options)
 pids = [int(pid) for pid in fast.world().all_gather(str(os.getpid()).encode())]
-while worker.rounds < (300 if how in ("stop", "kill", "caught exit") else 100_000):
+rounds = {"stop": 1000, "kill": 300, "caught exit": 300}.get(how, 100_000)
+while worker.rounds < rounds:
     t = worker.rounds
     with worker.round():
         x -= 0.1 * (x - fast.rank())

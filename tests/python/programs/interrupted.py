@@ -23,7 +23,7 @@ def handle(number, frame):
 
 def until_handled():
     if rank == 0:
-        last = time.monotonic() + 40
+        last = time.monotonic() + 200
         while not handled.exists():
             if time.monotonic() > last:
                 print("the handler has not run", file=sys.stderr, flush=True)
@@ -40,7 +40,7 @@ fast.world().barrier()
 if wait == "constructor":
     until_handled()
 x = np.full(5, float(rank))
-worker = fast.Worker({"x": x}, "complete", algorithm="allreduce" if wait == "allreduce" else "awc", deadline=100)
+worker = fast.Worker({"x": x}, "complete", algorithm="allreduce" if wait == "allreduce" else "awc", deadline=250)
 if wait == "barrier":
     until_handled()
     fast.world().barrier()
