@@ -9,4 +9,4 @@ flock -w 120 9 || { echo "other tests have used the hosts of this machine for tw
 trap '"$hosts" down' EXIT
 "$hosts" up "$1"
 [[ -z ${4:-} ]] || why=$("$hosts" rate "$4" 2>&1) || { echo "skipped: a link's rate cannot be limited: $why"; exit 77; }
-timeout -k 5 170 "$hosts" run "$1" -r "$2" "$3" "${@:5}" </dev/null 9>&- || { status=$?; echo "ended with status $status"; exit $status; }
+timeout -k 5 400 "$hosts" run "$1" -r "$2" "$3" "${@:5}" </dev/null 9>&- || { status=$?; echo "ended with status $status"; exit $status; }

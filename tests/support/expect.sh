@@ -7,7 +7,7 @@ expect() {
   shift 2
   while [[ $1 != -- ]]; do texts+=("$1") && shift; done
   shift
-  timeout -k 5 60 "$@" </dev/null >"$directory/output" 2>&1 9>&-
+  timeout -k 5 200 "$@" </dev/null >"$directory/output" 2>&1 9>&-
   found=$?
   [[ $found -eq $status ]] || report_failure "$title: status $found"
   for text in "${texts[@]}"; do
@@ -29,9 +29,9 @@ results() { grep -cE '^\{"kind":"(epoch|evaluation)"' "$1" 2>/dev/null || true; 
 expect_on_the_way() {
   local title=$1 text=$2 file=$3 action=$4 started
   shift 5
-  timeout -k 5 100 "$@" </dev/null >"$directory/output" 2>&1 9>&- &
+  timeout -k 5 200 "$@" </dev/null >"$directory/output" 2>&1 9>&- &
   started=$!
-  for ((i = 0; i < 300 && $(results "$file")0 < 1; ++i)); do sleep 0.1; done
+  for ((i = 0; i < 1200 && $(results "$file")0 < 1; ++i)); do sleep 0.1; done
   $action $started
   wait $started || report_failure "$title: status $?"
   grep -qF -e "$text" "$directory/output" || report_failure "$title: no \"$text\""

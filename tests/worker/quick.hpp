@@ -10,7 +10,7 @@ namespace fast::testing {
 inline WorkerOptions quick() {
   WorkerOptions options;
   options.initial = Initial::as_is;
-  options.deadline = Seconds(40);
+  options.deadline = Seconds(100);
   return options;
 }
 
