@@ -194,18 +194,19 @@ TEST_CASE("a long message from a worker whose heartbeats stand behind it is wait
   constexpr std::size_t bytes = 1 << 16;
   const Pair pair(bytes);
   ExchangeOptions options = testing::staleness(0);
-  options.suspect_after = Seconds(0.3);
-  options.deadline = Seconds(0.6);
+  options.suspect_after = Seconds(3);
+  options.deadline = Seconds(4);
   const SlotPeers waiting(pair.heartbeat(Pair::reader_rank, options.suspect_after));
   SlotExchange reader = pair.end(Pair::reader_rank, options);
   MirrorWriter mirror(*pair.board, Pair::writer_rank);
-  // A part with every heartbeat of the reader, for several times as long as either limit.
+  // A part with every third heartbeat of the reader, for twice as long as either limit.
   const auto& beats = pair.board->header(Pair::reader_rank).life.heartbeat;
   std::thread sending([&] {
     std::byte* slot = mirror.begin(0, 0);
-    for (std::size_t part = 1; part <= 20; ++part) {
-      for (const auto before = beats.load(); beats.load() == before;) std::this_thread::yield();
-      mirror.arrived(part * bytes / 20);
+    for (std::size_t part = 1; part <= 32; ++part) {
+      for (const auto before = beats.load(); beats.load() < before + 3;)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      mirror.arrived(part * bytes / 32);
     }
     std::memset(slot, 7, bytes);
     mirror.publish(0, 0);
