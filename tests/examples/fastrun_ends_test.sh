@@ -34,7 +34,7 @@ for delay in 0.02 0.05 0.08 0.12 0.2 0.4; do
   began=$SECONDS
   wait "$launcher"
   status=$?
-  [[ $status -ne 0 && $((SECONDS - began)) -lt 30 ]] ||
+  [[ $status -ne 0 && $((SECONDS - began)) -lt 44 ]] ||
     report_failure "SIG$signal after $delay s: status $status after $((SECONDS - began)) s: $(cat "$directory/output")"
 done
 
@@ -72,20 +72,28 @@ END
 cat >"$directory/saves" <<'END'
 #!/usr/bin/env bash
 trap 'sleep 1; touch "$1"; exit 1' TERM
+touch "$1.ready"
 sleep 47.25 &
 wait
 END
 chmod +x "$directory/half" "$directory/saves"
 nothing_left() { # TITLE ARGUMENTS of a process
-  sleep 0.5
-  ! pgrep -xf "$2" >/dev/null || { report_failure "$1: \"$2\" is left behind" && pkill -xf "$2"; }
+  for ((i = 0; i < 200; ++i)); do
+    pgrep -xf "$2" >/dev/null || return
+    sleep 0.1
+  done
+  report_failure "$1: \"$2\" is left behind"
+  pkill -xf "$2"
 }
-expect "a rank that is not started" 1 "1 of 2 ranks have not been started within 1 s" -- \
-  "$fastrun" --mpiexec "$directory/half" --launch-deadline 1 -n 2 "$directory/saves" "$directory/saved"
+expect "a rank that is not started" 1 "1 of 2 ranks have not been started within 8 s" -- \
+  "$fastrun" --mpiexec "$directory/half" --launch-deadline 8 -n 2 "$directory/saves" "$directory/saved"
 [[ -e $directory/saved ]] || report_failure "a rank that is not started: the other one had no time to save"
 "$fastrun" --mpiexec "$directory/half" -n 2 "$directory/saves" "$directory/saved-too" >"$directory/output" 2>&1 &
 launcher=$!
-sleep 1
+for ((i = 0; i < 300; ++i)); do
+  [[ ! -e $directory/saved-too.ready ]] || break
+  sleep 0.1
+done
 kill -TERM "$launcher"
 wait "$launcher"
 [[ $? -eq 1 && -e $directory/saved-too ]] || report_failure "SIGTERM before all ranks are started: $(cat "$directory/output")"
@@ -93,7 +101,7 @@ wait "$launcher"
 # Ranks that are scripts: mpiexec dies before training began.
 "$fastrun" -n 2 sh -c 'sleep 48.75; true' >"$directory/output" 2>&1 &
 launcher=$!
-for ((i = 0; i < 100; ++i)); do
+for ((i = 0; i < 300; ++i)); do
   [[ $(pgrep -cxf "sleep 48.75") -lt 2 ]] || break
   sleep 0.1
 done
@@ -110,12 +118,9 @@ for ((i = 0; i < 200; ++i)); do
   [[ ! -e $directory/begun ]] || break
   sleep 0.1
 done
-sleep 1
-kill -TERM "$launcher"
-sleep 0.2
-kill -TERM "$launcher"
-for ((i = 0; i < 200; ++i)); do
-  kill -0 "$launcher" 2>/dev/null || break
+sleep 5
+for ((i = 0; i < 300; ++i)); do # two signals that come close together are one
+  kill -TERM "$launcher" 2>/dev/null || break
   sleep 0.1
 done
 kill -9 "$launcher" 2>/dev/null && report_failure "output that nobody reads: fastrun does not end"
@@ -128,18 +133,32 @@ exec 7>&-
 torn=$(grep -cvxE 'rank [0-2] line [0-9]+ of many' "$directory/lines")
 [[ $torn -eq 0 && $(wc -l <"$directory/lines") -eq 60000 && $(sort -u "$directory/lines" | wc -l) -eq 60000 ]] ||
   report_failure "lines of three ranks: $torn of $(wc -l <"$directory/lines") are torn"
-"$fastrun" -n 2 sh -c 'printf "begun %s" $FASTRUN_RANK; sleep 3; echo " and ended"' >"$directory/lines" 2>"$directory/output" &
+cat >"$directory/begins" <<'END'
+#!/usr/bin/env bash
+printf "begun %s" "$FASTRUN_RANK"
+for ((i = 0; i < 400; ++i)); do [[ ! -e $1 ]] || break; sleep 0.1; done
+echo " and ended"
+END
+chmod +x "$directory/begins"
+"$fastrun" -n 2 "$directory/begins" "$directory/seen" >"$directory/lines" 2>"$directory/output" &
 launcher=$!
-for ((i = 0; i < 100; ++i)); do
+for ((i = 0; i < 300; ++i)); do
   [[ $(grep -o "begun [01]" "$directory/lines" | wc -l) -lt 2 ]] || break
   sleep 0.1
 done
-kill -0 "$launcher" 2>/dev/null && [[ $i -lt 100 ]] || report_failure "a line that has begun: it comes at its end only"
+kill -0 "$launcher" 2>/dev/null && [[ $i -lt 300 ]] || report_failure "a line that has begun: it comes at its end only"
+touch "$directory/seen"
 wait "$launcher" || report_failure "a line that has begun: status $?"
 
 # A rank that ends well before training began, while the others may wait for it.
+cat >"$directory/waits" <<'END'
+#!/usr/bin/env bash
+((FASTRUN_RANK != 1)) || exit 0
+for ((i = 0; i < 400; ++i)); do ! grep -qF "before training began" "$1" || exit 0; sleep 0.1; done
+END
+chmod +x "$directory/waits"
 expect "an early end" 0 "rank 1 ended with status 0 before training began; ranks 0, 2 may wait for it" -- \
-  "$fastrun" -n 3 bash -c '((FASTRUN_RANK == 1)) || sleep 12'
+  "$fastrun" -n 3 "$directory/waits" "$directory/output"
 expect "no early end" 0 -- "$fastrun" -n 3 bash -c '[[ $FASTRUN_RANK != 0 ]] || printf b >&"$FASTRUN_FD"; ((FASTRUN_RANK == 1)) || sleep 12'
 grep -qF "before training began" "$directory/output" && report_failure "no early end: training has begun"
 

@@ -46,7 +46,7 @@ chmod +x "$directory/sleeper"
 expect "an mpiexec that starts nobody" 1 "2 of 2 ranks have not been started within 1 s" "ranks 0, 1 never started; try fastrun --doctor" -- \
   "$fastrun" --mpiexec "$directory/sleeper" --launch-deadline 1 -n 2 true
 expect "the same, interrupted" 1 "0 of 2 ranks ended well" -- \
-  timeout --preserve-status -s INT 1 "$fastrun" --mpiexec "$directory/sleeper" -n 2 true
+  timeout --preserve-status -s INT 3 "$fastrun" --mpiexec "$directory/sleeper" -n 2 true
 # hydra waits on for a host that ssh does not reach. Open MPI ends by itself.
 mkdir "$directory/unreachable"
 printf '#!/bin/sh\necho "ssh: no route to $2" >&2\nexit 255\n' >"$directory/unreachable/ssh"
@@ -190,14 +190,14 @@ exec sleep 50
 EOF
 chmod +x "$directory/sleepy"
 export directory
-sleepers_end() { # within 10 s
-  for ((i = 0; i < 100; ++i)); do kill -0 $(cat "$directory"/sleepy?) 2>/dev/null || return 0; sleep 0.1; done
+sleepers_end() { # within 30 s
+  for ((i = 0; i < 300; ++i)); do kill -0 $(cat "$directory"/sleepy?) 2>/dev/null || return 0; sleep 0.1; done
   return 1
 }
 start_sleepers() {
   rm -f "$directory"/sleepy?
   "$fastrun" -n 2 "$directory/sleepy" </dev/null >"$directory/output" 2>&1 &
-  for ((i = 0; i < 100; ++i)); do [[ -s $directory/sleepy0 && -s $directory/sleepy1 ]] && break || sleep 0.1; done
+  for ((i = 0; i < 300; ++i)); do [[ -s $directory/sleepy0 && -s $directory/sleepy1 ]] && break || sleep 0.1; done
 }
 start_sleepers
 pkill -9 -P $! mpiexec
@@ -214,21 +214,24 @@ sleepers_end || report_failure "fastrun is killed: its ranks live"
 cat >"$directory/first_alone" <<'EOF'
 #!/usr/bin/env bash
 while [[ $2 != --wrap ]]; do shift; done
-PMI_RANK=0 PMI_SIZE=2 "$@" &
+PMI_RANK=0 PMI_SIZE=2 env --default-signal=INT "$@" &
 exec sleep 50
 EOF
 chmod +x "$directory/first_alone"
 cat >"$directory/patient" <<'EOF'
 #!/usr/bin/env bash
-trap "" INT
+trap 'echo >"$directory/patient_has_heard"' INT
 echo >"$directory/patient_is_up"
-exec sleep 50
+for ((i = 0; i < 500; ++i)); do sleep 0.1; done
 EOF
 chmod +x "$directory/patient"
-timeout -k 1 30 "$fastrun" --mpiexec "$directory/first_alone" -n 2 "$directory/patient" </dev/null >"$directory/output" 2>&1 &
-for ((i = 0; i < 100; ++i)); do [[ -e $directory/patient_is_up ]] && break || sleep 0.1; done
+timeout -k 1 100 "$fastrun" --mpiexec "$directory/first_alone" -n 2 "$directory/patient" </dev/null >"$directory/output" 2>&1 &
+patient() { # EVENT: waits for it
+  for ((i = 0; i < 300; ++i)); do [[ -e $directory/patient_$1 ]] && break || sleep 0.1; done
+}
+patient is_up
 launcher=$(pgrep -P $!)
-kill -INT "$launcher" && sleep 0.5 && kill -INT "$launcher"
+kill -INT "$launcher" && patient has_heard && kill -INT "$launcher" # two that come close together are one
 wait $!
 [[ $? -eq 1 ]] || report_failure "interrupted twice while a rank does not start: no end with status 1"
 grep -qF "rank 1 never started" "$directory/output" || report_failure "interrupted twice: no word of rank 1"
@@ -245,7 +248,7 @@ exec "$@"
 EOF
 chmod +x "$directory/rank"
 kill_victims() { kill -9 $(cat "$directory"/victim*) && rm "$directory"/victim*; }
-small=(--samples 600 --model mlp --batch-size 10 --step-ms 20 --suspect-after 1 --quiet)
+small=(--samples 600 --model mlp --batch-size 10 --step-ms 50 --suspect-after 5 --quiet)
 export directory victims
 
 # The larger of the parts into which two deaths cut a ring of five gives the result.
