@@ -19,6 +19,7 @@ namespace {
 constexpr Seconds until_news{2};          ///< in which the reason for a failed call is known
 constexpr Seconds failing_together{0.2};  ///< in which several ranks fail by themselves
 constexpr Seconds between_hosts{1};       ///< in which a word of another host arrives
+constexpr Seconds until_told{3};          ///< in which the lowest rank says why all leave
 constexpr Seconds patience_with_call{1};  ///< when another rank has failed
 constexpr Seconds longest_silence{10};    ///< as a worker has of itself
 constexpr auto between_looks = std::chrono::milliseconds(10);
@@ -161,17 +162,23 @@ void ReplicaWatch::note_rejoin() {
   leave(tells ? fmt::format("a rank of it {}", what) : "");
 }
 
-/// The lowest rank that is there says so.
+/// The lowest rank that is there says so. Others that left before it would be lost ones, too.
 void ReplicaWatch::leave_if_broken() {
-  const std::vector<int> lost = inside_.died();
+  std::vector<int> lost = inside_.died();
   if (lost.empty()) return;
   const std::scoped_lock lock(mutex_);
   if (reports_ || has_failed_elsewhere()) return;
-  const bool is_lowest_here = living_below(place_.shard, lost) == 0;
+  const auto is_lowest_here = [&] { return living_below(place_.shard, lost) == 0; };
+  for (const Deadline last(until_told); !is_lowest_here() && !is_told() && !last.expired();) {
+    std::this_thread::sleep_for(between_looks);
+    if (has_failed_elsewhere()) return;
+    lost = inside_.died();
+  }
   // The one that is lost may have told why, on another host.
-  const Deadline last(is_lowest_here && has_several_hosts_ ? between_hosts : Seconds(0));
+  const bool may_tell = is_lowest_here();
+  const Deadline last(may_tell && has_several_hosts_ ? between_hosts : Seconds(0));
   while (!is_told() && !last.expired()) std::this_thread::sleep_for(between_looks);
-  const bool tells = is_lowest_here && !is_told();
+  const bool tells = may_tell && !is_told();
   leave(tells ? fmt::format("rank {} was lost", place_.rank_of(lost.front())) : "");
 }
 
