@@ -153,14 +153,19 @@ class Adoption {
   /// Those that take over so many can still count for long.
   static constexpr std::int64_t most_rounds = most_counted / 2;
 
-  /// Most sites decide: one alone does not keep this one away from several that are as it is.
+  /// Most sites decide: one alone does not keep this one away from several that are as it is. Of
+  /// two that wait for others, the first one stays.
   void require_same(std::vector<Status> others) {
     const auto equal = std::ranges::stable_partition(
         others, [&](const Status& other) { return other.about != about_; });
     const auto different = std::ranges::subrange(others.begin(), equal.begin());
+    const bool is_first = std::ranges::all_of(different, [&](const Status& other) {
+      return !other.begun && other.incarnation > node_.incarnation();
+    });
+    const std::size_t most = equal.size() + (is_first ? 1 : 0);
     for (const Status& other : different) {
-      require(different.size() <= equal.size(), ErrorKind::mismatch, "{}", difference_of(other));
-      tell_once(other, "; it is left out, as most sites are as this one");
+      require(different.size() <= most, ErrorKind::mismatch, "{}", difference_of(other));
+      tell_once(other, "; it is left out, as most sites are as this one, or it came later");
     }
   }
   std::string difference_of(const Status& other) const {

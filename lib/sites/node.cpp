@@ -669,8 +669,10 @@ void Node::hear_chunk(std::string_view on, std::string_view text) {
   if (whole) keep(chunk->site, *whole);
 }
 
-/// If there are too many, what an exchange needs first stays, or else what is newest.
+/// If there are too many, what an exchange needs first stays, or else what is newest. What
+/// comes too late takes no place.
 void Node::put(Mailbox& mailbox, std::shared_ptr<const Received> message) const {
+  if (options_.exact && message->what.number < least_) return;
   auto& messages = mailbox.messages;
   messages.push_back(std::move(message));
   if (messages.size() <= held_messages) return;

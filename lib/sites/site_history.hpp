@@ -23,6 +23,10 @@ class SiteHistory {
     Entry& entry = entries_[site.site];
     const bool is_known = std::exchange(entry.incarnation, site.incarnation) == site.incarnation;
     if (!is_known) entry.ignored_below = 0;
+    if (!is_known && entry.is_gone) {  // after so long, another process gets its own chance
+      entry.failures = 0;
+      entry.doubted_until = 0;
+    }
     entry.is_gone = false;
     return is_known;
   }

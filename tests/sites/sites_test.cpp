@@ -810,6 +810,34 @@ TEST_CASE("of sites that begin together, one with other options ends with one li
   foreign.end();
 }
 
+TEST_CASE("a site that waits for another one stays when one with other options comes") {
+  const auto hub = std::make_shared<MemoryHub>();
+  MemoryBus foreign(hub, "m");
+  std::atomic<bool> appeared = false, refused = false;
+  foreign.listen("run.beat.b", [&](std::string_view, std::string_view) { appeared = true; });
+  const auto await = [](const std::atomic<bool>& is_over) {
+    const Deadline longest(Seconds(60));
+    while (!is_over && !longest.expired())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  run_sites(3, [&](int me) {
+    sites::SiteOptions options = options_of(me, 2);
+    if (me == 0) {  // its name comes first, and it comes last
+      await(appeared);
+      options.every = 5;
+      expect_said(error_of([&] { Still(hub, options, 1); }), "has another model or other options");
+      refused = true;
+      return;
+    }
+    if (me == 2) await(refused);
+    Still still(hub, options, me);
+    still.idle(4 * steps_between);
+    still.worker.finish();
+    expect(sites::stats_of(*still.site).left_out == 0, "nothing is left out");
+  });
+  foreign.end();
+}
+
 TEST_CASE("a site that finds one with other options alone ends, also if that one does not train") {
   const auto hub = std::make_shared<MemoryHub>();
   sites::Node other(std::make_unique<MemoryBus>(hub, "b"), {.site = "b", .about = "other"});
