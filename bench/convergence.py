@@ -279,7 +279,8 @@ one-peer exponential.
 
 An LSTM (`--model lstm`), with {len(rows["lstm-allreduce"].summaries)} seeds and 2.5 epochs of warm-up. `averaged_momentum` has
 `atc=true`. For all, the rates 0.8 and 1.2 were tried with 1 and 2.5 epochs of warm-up and two other
-seeds, for all-reduce also 0.05 to 0.6 and 1.6. With 1 epoch, all-reduce ended at 88.34 %.
+seeds, for all-reduce also 0.05 to 0.6 and 1.6. With 1 epoch and seeds 1 to 5, all-reduce ended at
+88.34 %.
 
 {paired(group("lstm"))}
 
