@@ -117,7 +117,7 @@ def plot(rows, path, column, xlabel, ylabel, logarithmic=False):
         if column == 3 and not any(any(values) for values in y):
             continue  # replicas that never differ
         middle = [statistics.mean(values) for values in y]
-        line, = axes.plot(x, middle, marker=".", label=row.label.replace("`", ""))
+        line, = axes.plot(x, middle, "-" if rows.index(row) < 10 else "--", marker=".", label=row.label.replace("`", ""))  # 10 colors
         axes.fill_between(x, [min(v) for v in y], [max(v) for v in y], color=line.get_color(), alpha=0.15, linewidth=0)
     finish(figure, axes, path, xlabel, ylabel, logarithmic)
 
