@@ -165,7 +165,9 @@ class Adoption {
     const std::size_t most = equal.size() + (is_first ? 1 : 0);
     for (const Status& other : different) {
       require(different.size() <= most, ErrorKind::mismatch, "{}", difference_of(other));
-      tell_once(other, "; it is left out, as most sites are as this one, or it came later");
+      tell_once(other, different.size() <= equal.size()
+                           ? "; it is left out, as most sites are as this one"
+                           : "; it is left out, as it came later");
     }
   }
   std::string difference_of(const Status& other) const {

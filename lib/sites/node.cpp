@@ -422,7 +422,7 @@ bool Node::is_overdue(const std::string& site, Clock::time_point now) const {
 
 void Node::ask_for_states(Outgoing& out, Clock::time_point now) {
   for (auto& [site, mailbox] : mailboxes_) {
-    const bool waits = mailbox.wants_state && !mailbox.state && !mailbox.fetch;
+    const bool waits = awaits_state(mailbox) && !mailbox.fetch;
     if (!waits || now - mailbox.asked < between_asks) continue;
     mailbox.asked = now;
     out.letters.push_back({subject("ask", site), encode(Content::state)});
@@ -548,7 +548,7 @@ std::optional<Publication> Node::wanted(const Mailbox& mailbox, const Status& fr
     if (is_refused) continue;
     if (what.content == Content::state) {
       const bool is_recent = what.number + 1 >= from.next;
-      if (mailbox.wants_state && !mailbox.state && is_recent && fits_state(what.bytes)) return what;
+      if (awaits_state(mailbox) && is_recent && fits_state(what.bytes)) return what;
       continue;
     }
     if (awaits_state(mailbox) || !followed_.contains(from.site) || what.number < least_) continue;
@@ -669,8 +669,8 @@ void Node::hear_chunk(std::string_view on, std::string_view text) {
   if (whole) keep(chunk->site, *whole);
 }
 
-/// If there are too many, what an exchange needs first stays, or else what is newest. What
-/// comes too late takes no place.
+/// If there are too many: at staleness 0, what an exchange needs first stays; above, what is
+/// newest. What comes too late takes no place.
 void Node::put(Mailbox& mailbox, std::shared_ptr<const Received> message) const {
   if (options_.exact && message->what.number < least_) return;
   auto& messages = mailbox.messages;
@@ -693,8 +693,8 @@ void Node::keep(const std::string& site, const Fetch& fetch) {
     } else {
       auto received = std::make_shared<Received>(
           Received{site, fetch.incarnation(), fetch.what(), fetch.bytes()});
-      // Whoever needs each message, or asks for a state again, may read it again. Else, it has
-      // taken the message, or takes a newer one.
+      // Whoever needs each message, or asks for a state again, may read it again. Above staleness
+      // 0, a newer message will come.
       if (options_.exact || fetch.what().content == Content::state)
         std::erase(mailbox.refused, std::pair(fetch.incarnation(), fetch.what()));
       if (fetch.what().content != Content::state)
