@@ -192,6 +192,24 @@ struct ReadsOn : HeldMessages {
   void await_message(std::int64_t number) {
     await([&] { return b.message("a", number) != nullptr; });
   }
+  void publish_and_read(std::int64_t number) {
+    publish(number);
+    await_message(number);
+  }
+  /// A process that takes the place of "a", and makes exchange `number` first.
+  std::unique_ptr<sites::Node> begin_again(std::int64_t number) {
+    auto again = std::make_unique<sites::Node>(
+        std::make_unique<MemoryBus>(hub, "a"),
+        sites::NodeOptions{.site = "a", .about = "model", .message_bytes = bytes});
+    await([&] { return again->living("a").has_value(); });
+    again->appear();
+    again->begin(number, 0);
+    sites::Publication what;
+    what.number = number;
+    what.bytes = bytes;
+    again->publish(what, std::make_shared<AlignedBuffer>(bytes));
+    return again;
+  }
   sites::Node b;
 };
 
@@ -199,10 +217,8 @@ TEST_CASE("a message that came before its exchange is there when its site is a n
   // A rotating graph: b reads a in exchanges 0 and 2, and a is fast.
   ReadsOn sites;
   sites.b.follow({"a"}, 0);
-  sites.publish(0);
-  sites.await_message(0);
-  sites.publish(2);
-  sites.await_message(2);
+  sites.publish_and_read(0);
+  sites.publish_and_read(2);
   sites.b.follow({}, 1);
   const double received = sites.b.bytes_received();
   sites.b.follow({"a"}, 2);
@@ -214,8 +230,7 @@ TEST_CASE("a message that came before its exchange is there when its site is a n
 TEST_CASE("a message that was dropped before its exchange is read again") {
   ReadsOn sites;
   sites.b.follow({"a"}, 0);
-  sites.publish(0);
-  sites.await_message(0);
+  sites.publish_and_read(0);
   sites.b.follow({"a"}, 1);  // its weights were put back: exchange 0 was not made
   CHECK(sites.b.message("a", 0) == nullptr);
   sites.b.follow({"a"}, 0);
@@ -225,13 +240,11 @@ TEST_CASE("a message that was dropped before its exchange is read again") {
 TEST_CASE("above staleness 0, a message is read once, also when its site is a neighbor again") {
   ReadsOn sites(false);
   sites.b.follow({"a"}, 0);
-  sites.publish(0);
-  sites.await_message(0);
+  sites.publish_and_read(0);
   sites.b.follow({}, 0);
   const double received = sites.b.bytes_received();
   sites.b.follow({"a"}, 0);
-  sites.publish(1);
-  sites.await_message(1);
+  sites.publish_and_read(1);
   CHECK(sites.b.bytes_received() == received + bytes);
 }
 
@@ -262,10 +275,7 @@ TEST_CASE("above staleness 0, a message older than one that was read is not read
 TEST_CASE("messages that an exchange needs first stay while their site goes far ahead") {
   ReadsOn sites;
   sites.b.follow({"a"}, 0);
-  for (const std::int64_t number : {0, 1}) {
-    sites.publish(number);
-    sites.await_message(number);
-  }
+  for (const std::int64_t number : {0, 1}) sites.publish_and_read(number);
   sites.publish(2);
   std::this_thread::sleep_for(std::chrono::milliseconds(500));  // two beats
   CHECK(sites.b.message("a", 0) != nullptr);
@@ -277,24 +287,24 @@ TEST_CASE("messages that an exchange needs first stay while their site goes far 
 TEST_CASE("a message of a former process counts where the later one makes no such exchange") {
   ReadsOn sites;
   sites.b.follow({"a"}, 0);
-  for (const std::int64_t number : {0, 1}) {
-    sites.publish(number);
-    sites.await_message(number);
-  }
-  sites::Node again(std::make_unique<MemoryBus>(sites.hub, "a"),
-                    {.site = "a", .about = "model", .message_bytes = bytes});
-  HeldMessages::await([&] { return again.living("a").has_value(); });
-  again.appear();
-  again.begin(1, 0);
-  sites::Publication what;
-  what.number = 1;
-  what.bytes = bytes;
-  again.publish(what, std::make_shared<AlignedBuffer>(bytes));
+  for (const std::int64_t number : {0, 1}) sites.publish_and_read(number);
+  const auto again = sites.begin_again(1);
   HeldMessages::await([&] {
     const auto message = sites.b.message("a", 1);
-    return message && message->incarnation == again.incarnation();
+    return message && message->incarnation == again->incarnation();
   });
   CHECK(sites.b.message("a", 0) != nullptr);
+}
+
+TEST_CASE("above staleness 0, a later process is read, also if its numbers are lower") {
+  ReadsOn sites(false);
+  sites.b.follow({"a"}, 0);
+  sites.publish_and_read(100);
+  const auto again = sites.begin_again(60);
+  HeldMessages::await([&] {
+    const auto newest = sites.b.message("a", 0, true);
+    return newest && newest->what.number == 60;
+  });
 }
 
 /// Says what it is told to in the name of site "a", which trains beside site "b".

@@ -1,11 +1,13 @@
 // Sites as threads of one process, on a bus inside it.
 #pragma once
 
+#include <fast/core/deadline.hpp>
 #include <fast/core/error.hpp>
 #include <fast/exchange/local.hpp>
 #include <fast/sites/site.hpp>
 #include <fast/worker/worker.hpp>
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -62,6 +64,13 @@ inline void run_sites(int count, const std::function<void(int)>& run) {
     }
   }
   if (first) std::rethrow_exception(first);
+}
+
+/// For a minute at most.
+inline void wait_until(const std::function<bool()>& is_over) {
+  const Deadline longest(Seconds(60));
+  while (!is_over() && !longest.expired())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 inline WorkerOptions none_inside() {

@@ -18,9 +18,9 @@ using namespace fast::testing;
 namespace {
 
 /// As outer_ends() with `starts_equal` has it, but each worker is a site.
-/// `warnings` get those of all sites.
+/// `warnings` get those of all sites. Site `slow` takes longer for each step; -1: none does.
 OuterEnds site_ends(const std::shared_ptr<MemoryHub>& hub, const OuterRun& run,
-                    std::string& warnings) {
+                    std::string& warnings, int slow) {
   std::mutex mutex;
   std::latch trained(run.workers);
   OuterEnds ends(static_cast<std::size_t>(run.workers));
@@ -40,6 +40,7 @@ OuterEnds site_ends(const std::shared_ptr<MemoryHub>& hub, const OuterRun& run,
         site_worker({view_of("x", std::span(x))}, site_on(hub, options), std::move(inside));
     for (int t = 0; t < run.rounds; ++t) {
       worker.step([&] {
+        if (me == slow) std::this_thread::sleep_for(std::chrono::milliseconds(30));
         for (double& value : x) value -= run.rate * (value - goal_of(me));
       });
     }
@@ -53,6 +54,7 @@ struct Case {
   const char* name;
   algorithm::Rule rule;
   TopologyRule topology;
+  int slow = -1;  ///< a site
 };
 
 std::vector<Case> cases() {
@@ -76,6 +78,10 @@ std::vector<Case> cases() {
        schedule::random_matchings(7)},
       {"diloco, delayed", algorithm::diloco({.period = steps_between, .delay = 1}),
        stencil::complete()},
+      {"gasloc, one peer, a slow site", algorithm::gasloc({.period = steps_between}),
+       schedule::random_matchings(7), 1},
+      {"noloco, delayed, a slow site", algorithm::noloco({.period = steps_between, .delay = 2}),
+       schedule::random_matchings(7), 1},
   };
 }
 
@@ -84,7 +90,7 @@ std::uint64_t drawn_seed() { return std::random_device{}(); }
 }  // namespace
 
 TEST_CASE("sites of one rank are equal to workers of one job") {
-  const Case now = cases()[static_cast<std::size_t>(GENERATE(range(0, 9)))];
+  const Case now = cases()[static_cast<std::size_t>(GENERATE(range(0, 11)))];
   const int count = 5;
   const auto seed = drawn_seed();
   INFO(now.name << " on " << count << " sites, seed " << seed);
@@ -96,7 +102,7 @@ TEST_CASE("sites of one rank are equal to workers of one job") {
   const auto hub =
       std::make_shared<MemoryHub>(Weather{.lost = 0.003, .delay = Seconds(0.01), .seed = seed});
   std::string warnings;
-  const OuterEnds ends = site_ends(hub, run, warnings);
+  const OuterEnds ends = site_ends(hub, run, warnings, now.slow);
   INFO(warnings);
   CHECK(largest_difference(ends, in_one_job) < 1e-12);
 }
@@ -792,9 +798,7 @@ TEST_CASE("of sites that begin together, one with other options ends with one li
     sites::SiteOptions options = options_of(me, me == 2 ? 3 : 2);
     if (me < 2) {
       // Each hears of the third one before it hears of the other.
-      const Deadline longest(Seconds(60));
-      while (!appeared && !longest.expired())
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      wait_until([&] { return appeared.load(); });
       Still still(hub, options, 3);
       while (!ended) {
         still.idle(1);
@@ -815,21 +819,16 @@ TEST_CASE("a site that waits for another one stays when one with other options c
   MemoryBus foreign(hub, "m");
   std::atomic<bool> appeared = false, refused = false;
   foreign.listen("run.beat.b", [&](std::string_view, std::string_view) { appeared = true; });
-  const auto await = [](const std::atomic<bool>& is_over) {
-    const Deadline longest(Seconds(60));
-    while (!is_over && !longest.expired())
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  };
   run_sites(3, [&](int me) {
     sites::SiteOptions options = options_of(me, 2);
     if (me == 0) {  // its name comes first, and it comes last
-      await(appeared);
+      wait_until([&] { return appeared.load(); });
       options.every = 5;
       expect_said(error_of([&] { Still(hub, options, 1); }), "has another model or other options");
       refused = true;
       return;
     }
-    if (me == 2) await(refused);
+    if (me == 2) wait_until([&] { return refused.load(); });
     Still still(hub, options, me);
     still.idle(4 * steps_between);
     still.worker.finish();
@@ -862,13 +861,8 @@ TEST_CASE("foreign messages change nothing: false names, a second process, huge 
     const auto site = site_on(hub, options_of(me, 2));
     Worker worker = site_worker({view_of("x", std::span(x))}, site);
     for (int t = 0; t < 5 * steps_between; ++t) worker.step([] {});
-    const Deadline longest(Seconds(60));
-    const auto await = [&](const std::function<bool()>& is_over) {
-      while (!is_over() && !longest.expired())
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    };
     if (me == 0) {
-      await([&] { return incarnation != 0; });
+      wait_until([&] { return incarnation != 0; });
       sites::Status status;
       status.run = "run";
       status.site = "a";
@@ -881,7 +875,7 @@ TEST_CASE("foreign messages change nothing: false names, a second process, huge 
       foreign.send("run.get.a.m", "{}\n");
       foreign.send("run.get.a.m", sites::encode(sites::ChunkRequest{
                                       "m", incarnation + 1, sites::Content::message, 4, 0, 1}));
-      await([&] { return chunks >= 16; });
+      wait_until([&] { return chunks >= 16; });
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
       expect(chunks == 16, "chunks == 16");
     }
