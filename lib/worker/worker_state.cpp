@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fast/core/error.hpp>
+#include <string_view>
 
 #include "worker/participation.hpp"
 
@@ -10,7 +11,8 @@ namespace fast::worker {
 namespace {
 
 constexpr auto counters_name = "worker.counters", message_name = "worker.message",
-               scalars_name = "worker.message_scalars", row_name = "worker.mixing_row";
+               scalars_name = "worker.message_scalars", row_name = "worker.mixing_row",
+               rule_name = "worker.rule";
 
 TensorView raw(std::string name, const std::byte* data, std::size_t size_bytes) {
   return {std::move(name),
@@ -38,6 +40,14 @@ const TensorView& find(const std::vector<TensorView>& saved, const TensorView& o
           "saved with, and with the same version of FAST",
           found == nullptr ? "nothing" : describe(*found), describe(own));
   return *found;
+}
+
+/// The rule that has kept vectors in a saved state; empty: none has.
+std::string_view rule_of(const std::vector<TensorView>& saved) {
+  const TensorView* view = by_name(saved, rule_name);
+  return view == nullptr
+             ? std::string_view()
+             : std::string_view(static_cast<const char*>(view->data), view->size_bytes());
 }
 
 void take(const std::vector<TensorView>& saved, const TensorView& own) {
@@ -72,9 +82,13 @@ std::vector<TensorView> WorkerState::views() {
           view_of(scalars_name, std::span(scalars, static_cast<std::size_t>(shape.scalars))));
     }
   }
+  const algorithm::RuleTraits& traits = worker_.setting.traits;
+  if (traits.memory.vectors > 0) {
+    views.push_back(
+        raw(rule_name, reinterpret_cast<const std::byte*>(traits.name.data()), traits.name.size()));
+  }
   for (TensorView& view : worker_.mixer.state()) views.push_back(std::move(view));
-  if (worker_.setting.traits.memory.remembers_neighbors)
-    views.push_back(worker_.mixer.scalars().epoch_view());
+  if (traits.memory.remembers_neighbors) views.push_back(worker_.mixer.scalars().epoch_view());
   if (worker_.setting.remembers_weights()) views.push_back(view_of(row_name, mixing_row()));
   return views;
 }
@@ -123,7 +137,19 @@ void WorkerState::restore(const std::vector<TensorView>& saved, Publisher& publi
   worker_.exchange.flush();
 }
 
+/// Vectors of two rules may have the same sizes and another meaning. A state that names no rule is
+/// taken for one of this rule.
+bool WorkerState::is_of_this_rule(const std::vector<TensorView>& saved) const {
+  const algorithm::RuleTraits& traits = worker_.setting.traits;
+  const std::string_view rule = rule_of(saved);
+  return traits.memory.vectors == 0 || rule.empty() || rule == traits.name;
+}
+
 void WorkerState::restore_exactly(const std::vector<TensorView>& saved, Publisher& publisher) {
+  require(is_of_this_rule(saved), ErrorKind::mismatch,
+          "Worker: a saved state of the algorithm {} where this worker has {}; resume with the "
+          "options it was saved with",
+          rule_of(saved), worker_.setting.traits.name);
   const bool early =
       worker_.setting.traits.timing.delay > 0 && by_name(saved, message_name) != nullptr;
   if (worker_.setting.before_step() || early) {
@@ -145,8 +171,9 @@ bool WorkerState::fits(const std::vector<TensorView>& saved) {
   if (traits.memory.remembers_neighbors || traits.messages.surveys || worker_.setting.sends_sums())
     return false;
   const std::vector<TensorView> state = worker_.mixer.state();
-  return std::ranges::all_of(
-      state, [&](const TensorView& own) { return is_like(by_name(saved, own.name), own); });
+  return is_of_this_rule(saved) && std::ranges::all_of(state, [&](const TensorView& own) {
+           return is_like(by_name(saved, own.name), own);
+         });
 }
 
 void WorkerState::take_rule_state(const std::vector<TensorView>& saved) {

@@ -28,6 +28,7 @@ class WorkerState {
  private:
   std::span<double> mixing_row();
   const std::byte* message();
+  bool is_of_this_rule(const std::vector<TensorView>& saved) const;
   bool fits(const std::vector<TensorView>& saved);
   void take_rule_state(const std::vector<TensorView>& saved);
   void restore_message(const std::vector<TensorView>& saved);

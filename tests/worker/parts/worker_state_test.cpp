@@ -155,6 +155,31 @@ TEST_CASE("a state that lacks what the worker has is refused with its name") {
       ContainsSubstring("a saved state with nothing") && ContainsSubstring("worker.message"));
 }
 
+TEST_CASE("a state of another rule is not taken for this rule's, though its vectors are as long") {
+  WorkerOptions late;
+  late.staleness = 2;
+  for (const WorkerOptions& options : {WorkerOptions(), late}) {
+    CAPTURE(options.staleness);
+    Kept before("decentlam", options);
+    SavedState saved(before.state.views());
+    for (std::size_t k = 0; k < saved.views.size(); ++k)
+      if (saved.views[k].name.starts_with("mixer.state"))
+        std::ranges::fill(saved.memory[k], std::byte{64});
+    Kept same("decentlam", options), other("quasi_global_momentum", options);
+    const std::vector<double> begun = SavedState(other.state.views()).of<double>("mixer.state.1");
+    same.state.restore(saved.views, same.publisher);
+    CHECK(SavedState(same.state.views()).memory == saved.memory);
+    if (options.staleness == 0) {
+      CHECK_THROWS_WITH(other.state.restore(saved.views, other.publisher),
+                        ContainsSubstring("a saved state of the algorithm decentlam where this "
+                                          "worker has quasi_global_momentum"));
+    } else {
+      other.state.restore(saved.views, other.publisher);
+      CHECK(SavedState(other.state.views()).of<double>("mixer.state.1") == begun);
+    }
+  }
+}
+
 TEST_CASE("a state is of these weights if its row is, or if the rule does not refer to them") {
   Kept plain, row("d2");
   WorkerOptions lazy;
