@@ -269,7 +269,7 @@ class FastStrategy(_base_strategy):  # type: ignore[misc,unused-ignore]
 
     def save_checkpoint(self, checkpoint: dict[str, Any], filepath: Any, storage_options: Any = None) -> None:
         super().save_checkpoint(checkpoint, filepath, storage_options=storage_options)
-        if self._save_workers and self._loop is not None and "optimizer_states" in checkpoint:
+        if self._save_workers and self._loop is not None and "optimizer_states" in checkpoint and not self._loop.worker._begun:
             own = {"workers": self.world_size, "weights": self._loop.own_tensors(), "worker": self._loop.worker.state_dict(),
                    "global_step": checkpoint["global_step"], "optimizer_states": checkpoint["optimizer_states"]}
             file = _file_of(filepath, self.global_rank)

@@ -338,6 +338,7 @@ class Worker(Calls):
     def republish(self) -> None:
         """Publishes the weights after they were changed by hand. At staleness 0 every worker calls it between
         the same rounds."""
+        self._require_between_rounds("republish")
         self._calling(lambda core: core.republish())
 
     def rebind(self, model: Any | None = None) -> None:
@@ -389,6 +390,7 @@ class Worker(Calls):
     def set_topology(self, topology: Any) -> None:
         """Another topology from the next round on; every worker calls it between the same rounds. An error over a group
         with spares, which do not learn of the change."""
+        self._require_between_rounds("set_topology")
         self._calling(self._set_topology, topology)
 
     def _set_topology(self, core: _core.Worker, topology: Any) -> None:
@@ -418,19 +420,32 @@ class Worker(Calls):
     def state_dict(self) -> dict[str, Any]:
         """What the worker carries from round to round besides the model's weights: counters, the rule's state,
         the message in force. Plain objects, for pickle or torch.save. Each worker saves its own."""
+        self._require_between_rounds("state_dict")
         return {"format": 1, "tensors": self._open().state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Collective, before the first round: goes on where such a worker stood. The model has its saved weights
         already, and the worker was made with ``initial="as_is"``. At staleness 0 the rounds to come are the same
         bit for bit."""
+        self._require_between_rounds("load_state_dict")
         self._calling(lambda core: core.restore(saved_tensors_of(state)))
+
+    def _require_between_rounds(self, call: str) -> None:
+        if self._begun:
+            self._refuse(f"Worker.{call}: a round has begun; call it after the round")
+
+    def _refuse(self, text: str) -> NoReturn:
+        """The others hear of it, and one prints."""
+        error = _core.ArgumentError(text)
+        self._fail(error)
+        raise error
 
     def save(self, folder: str | os.PathLike[str], position: Any = None, **parts: Any) -> pathlib.Path:
         """A checkpoint of the whole loop: the model, this worker's state, the states of ``parts``, the random states of
         Python, NumPy and PyTorch, and ``position``, which may be any plain object (epoch, batch, keys of JAX). Each part has
         ``state_dict()`` and ``load_state_dict()``: ``worker.save("run", epoch, optimizer=optimizer)``. Every worker calls it
         after the same round, and writes its own file, of which two are kept. Not collective. Returns the file's name."""
+        self._require_between_rounds("save")
         return checkpoints.save(self, folder, position, parts)
 
     @property
