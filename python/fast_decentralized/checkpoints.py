@@ -20,6 +20,17 @@ KEPT = 2  # while a worker saves, the others may not have: the round before is c
 _DEADLINE_S = 300.0
 
 
+class _Pickler(pickle.Pickler):
+    """A tensor that is a part of a larger memory, as with flat=True, is written without the rest."""
+
+    def reducer_override(self, value: Any) -> Any:
+        torch = sys.modules.get("torch")
+        if torch is None or type(value) is not torch.Tensor or value.layout != torch.strided \
+                or getattr(value, "untyped_storage", value.storage)().nbytes() <= value.numel() * value.element_size():
+            return NotImplemented
+        return value.detach().clone().requires_grad_(value.requires_grad).__reduce_ex__(5)
+
+
 def save(worker: Worker, folder: str | os.PathLike[str], position: Any, parts: dict[str, Any]) -> pathlib.Path:
     content = {"format": 1, "shards": _shards_of(worker), "model": _model_of(worker), "worker": worker.state_dict(), "position": position,
                "parts": {name: _state_of(name, part) for name, part in parts.items()}, "random": _random_states()}
@@ -27,7 +38,7 @@ def save(worker: Worker, folder: str | os.PathLike[str], position: Any, parts: d
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(file.name + ".tmp")
     with open(unfinished, "wb") as out:
-        pickle.dump(content, out, protocol=5)
+        _Pickler(out, protocol=5).dump(content)
         out.flush()
         os.fsync(out.fileno())
     os.replace(unfinished, file)

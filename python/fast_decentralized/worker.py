@@ -456,6 +456,8 @@ class Worker(Calls):
     def load(self, folder: str | os.PathLike[str], **parts: Any) -> Any:
         """Collective, before the first round. Goes on from the newest round that all workers have saved, and returns its
         position; None if there is none. Load files of your own only: they are pickled."""
+        if self.stats.rounds > 0:
+            self._refuse(f"Worker.load: {self.stats.rounds} rounds have been made; call it before the first round")
         return checkpoints.load(self, folder, parts)
 
     # Its place and its end -----------------------------------------------------------------------

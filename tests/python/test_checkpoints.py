@@ -119,3 +119,48 @@ def test_on_round_may_save(tmp_path):
     whole = fast.local.run(3, work, tmp_path / "whole", 6, None)
     fast.local.run(3, work, tmp_path / "part", 4, 3)
     assert fast.local.run(3, work, tmp_path / "part", 6, None) == whole
+
+
+def test_a_late_load_is_refused_before_it_changes_the_weights(tmp_path):
+    kept = {}
+
+    def work():
+        x = kept[fast.rank()] = np.zeros(4)
+        worker = fast.Worker({"x": x}, "complete", deadline=20)
+        worker.save(tmp_path)
+        with worker.round():
+            x += 7
+        worker.load(tmp_path)
+
+    with pytest.raises(fast.ArgumentError, match="Worker.load: 1 rounds have been made; call it before the first round"):
+        fast.local.run(2, work)
+    assert [x.tolist() for x in kept.values()] == [[7] * 4] * 2
+
+
+@pytest.mark.parametrize("of", ["flat", "part"])
+def test_a_part_of_a_larger_memory_is_written_alone(tmp_path, of):
+    class Part:
+        kept = torch.arange(100_000.0)
+
+        def state_dict(self):
+            return {"rows": [self.kept[k : k + 100] for k in range(10)]}
+
+        def load_state_dict(self, state):
+            self.rows = state["rows"]
+
+    def work():
+        net = torch.nn.Sequential(*[torch.nn.Linear(32, 32) for _ in range(20)])
+        part = Part()
+        worker = fast.Worker(net, flat=of == "flat", deadline=20)
+        with worker.round():
+            net[3].weight.data.fill_(3)
+        file = worker.save(tmp_path, part=part)
+        worker.close()
+        other = torch.nn.Sequential(*[torch.nn.Linear(32, 32) for _ in range(20)])
+        fast.Worker(other, deadline=20).load(tmp_path, part=part)
+        same = all(torch.equal(a, b) for a, b in zip(net.parameters(), other.parameters()))
+        return file.stat().st_size, same, [row[0].item() for row in part.rows]
+
+    [(size, same, rows)] = fast.local.run(1, work)
+    assert same and rows == list(range(10))
+    assert size < 3 * 20 * 33 * 32 * 4  # twice it is in memory: the model, and the message in force
