@@ -16,7 +16,6 @@ from .arguments import saved_tensors_of
 if TYPE_CHECKING:
     from .worker import Worker
 
-KEPT = 2  # while a worker saves, the others may not have: the round before is complete
 _DEADLINE_S = 300.0
 
 
@@ -32,9 +31,11 @@ class _Pickler(pickle.Pickler):
 
 
 def save(worker: Worker, folder: str | os.PathLike[str], position: Any, parts: dict[str, Any]) -> pathlib.Path:
+    place, rounds, name = pathlib.Path(folder), worker.rounds, _name(worker._ranks)
+    _require_own(worker, place, name)
     content = {"format": 1, "shards": _shards_of(worker), "model": _model_of(worker), "worker": worker.state_dict(), "position": position,
                "parts": {name: _state_of(name, part) for name, part in parts.items()}, "random": _random_states()}
-    file = pathlib.Path(folder) / f"round-{worker.rounds}" / _name(worker._ranks)
+    file = place / f"round-{rounds}" / name
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(file.name + ".tmp")
     with open(unfinished, "wb") as out:
@@ -43,17 +44,18 @@ def save(worker: Worker, folder: str | os.PathLike[str], position: Any, parts: d
         os.fsync(out.fileno())
     os.replace(unfinished, file)
     _sync(file.parent)
-    for old in _rounds(pathlib.Path(folder), file.name)[:-KEPT]:
-        _remove(pathlib.Path(folder) / f"round-{old}" / file.name)
+    behind = rounds - _most_behind(worker)
+    for old in [one for one in _rounds(place, name) if one <= behind][:-1]:
+        _remove(place / f"round-{old}" / name)
     return file
 
 
 def load(worker: Worker, folder: str | os.PathLike[str], parts: dict[str, Any]) -> Any:
-    place = pathlib.Path(folder)
+    place, name = pathlib.Path(folder), _name(worker._ranks)
     newest = _newest_of_all(worker, place)
     if newest is None:
         return None
-    file = place / f"round-{newest}" / _name(worker._ranks)
+    file = place / f"round-{newest}" / name
     try:
         with open(file, "rb") as source:
             content = pickle.load(source)
@@ -69,10 +71,13 @@ def load(worker: Worker, folder: str | os.PathLike[str], parts: dict[str, Any]) 
         raise _core.ArgumentError(f"Worker.load: {file} has {sorted(content['parts'])}, given were {sorted(parts)}; give the "
                                   "same objects as to save()")
     _set_model(worker, content["model"])
+    for later in [one for one in _rounds(place, name) if one > newest]:  # those of the rounds to come are not to meet them
+        _remove(place / f"round-{later}" / name)
     worker.load_state_dict({"format": 1, "tensors": saved_tensors_of(content["worker"])})
     for name, part in parts.items():
         part.load_state_dict(content["parts"][name])
     _set_random_states(content["random"])
+    worker._folders.add(place.resolve())
     return content["position"]
 
 
@@ -85,6 +90,35 @@ def _shards_of(worker: Worker) -> int:
     return worker._ranks.size // worker._group.size
 
 
+def _is_exact(worker: Worker) -> bool:
+    """Staleness 0: workers wait for each other in each combination."""
+    return float(worker._values.get("staleness", ["0"])[0]) == 0
+
+
+def _most_behind(worker: Worker) -> int:
+    """By so many rounds the newest file of another worker may be older, if all save after each round."""
+    if not _is_exact(worker):
+        return 1
+    every, size = worker._open().combines_every, worker.size
+    last, heard, hops = worker.rounds // every, {worker.rank}, 0
+    while len(heard) < size > hops:  # a worker is a combination behind its readers
+        hops += 1
+        topology = worker._rule.at(size, max(last - hops, 0))
+        heard |= {other for one in heard for other in topology.in_neighbors(one)}
+    return int(every * (hops + 2) - 1)
+
+
+def _require_own(worker: Worker, folder: pathlib.Path, name: str) -> None:
+    """A later load() is not to find another run. A spare may find what the worker before it has saved."""
+    if folder.resolve() in worker._folders or worker.stats.joined_at > 0:
+        return
+    others = [one for one in _rounds(folder, name) if one > worker._loaded]
+    if others:
+        worker._refuse(f"Worker.save: {folder} has checkpoints that this run has not made, up to round {others[-1]}; go on from "
+                       "them by load(), or give another folder")
+    worker._folders.add(folder.resolve())
+
+
 def _rounds(folder: pathlib.Path, name: str) -> list[int]:
     """That have such a file, ascending."""
     rounds = [re.fullmatch(r"round-([0-9]+)", file.parent.name) for file in folder.glob(f"round-*/{name}")]
@@ -92,24 +126,31 @@ def _rounds(folder: pathlib.Path, name: str) -> list[int]:
 
 
 def _newest_of_all(worker: Worker, folder: pathlib.Path) -> int | None:
-    """Collective. The newest round that all workers have saved; None: no worker has saved any."""
+    """Collective. The newest round that all workers have saved, above staleness 0 all ranks of the replica; None: no worker
+    has saved any."""
     ranks = worker._ranks
     sizes = {int(file.stem.rsplit("-", 1)[1]) for file in folder.glob("round-*/worker-*-of-*.pickle")}
     own = {"rounds": _rounds(folder, _name(ranks)), "sizes": sorted(sizes - {ranks.size})}
     everyone = [json.loads(one) for one in ranks.all_gather(json.dumps(own).encode(), _DEADLINE_S)]
-    common = set.intersection(*(set(one["rounds"]) for one in everyone))
-    if common:
-        return int(max(common))
+    rounds = [one["rounds"] for one in everyone]
+    together = ranks.size if _is_exact(worker) else _shards_of(worker)
+    common = [set.intersection(*map(set, rounds[first:first + together])) for first in range(0, ranks.size, together)]
+    if all(common):
+        return int(max(common[ranks.rank // together]))
     others = {size for one in everyone for size in one["sizes"]}
-    lacking = [rank for rank, one in enumerate(everyone) if not one["rounds"]]
-    if not others and len(lacking) == len(everyone):
+    if not others and not any(rounds):
         return None
+    behind, ahead = (at(range(ranks.size), key=lambda rank: max(rounds[rank], default=-1)) for at in (min, max))
     found = (f"it has checkpoints of {min(others)} workers, this run has {ranks.size}; start as many, or give another folder"
-             if others else f"worker {lacking[0] if lacking else 0} has saved none of the rounds that the others have; copy its "
-             "files to its host, or give another folder")
+             if others else f"no round is common to all (worker {behind}: {_listed(rounds[behind])}; worker {ahead}: "
+             f"{_listed(rounds[ahead])}); save after the same rounds, copy files to their hosts, or give another folder")
     error = _core.DataError(f"Worker.load: {folder}: {found}")
     error.everywhere, error.rank = True, ranks.rank
     raise error
+
+
+def _listed(rounds: list[int]) -> str:
+    return ", ".join(map(str, rounds if len(rounds) < 5 else [rounds[0], "...", rounds[-1]])) or "none"
 
 
 def _model_of(worker: Worker) -> Any:

@@ -83,6 +83,7 @@ class Worker(Calls):
     learning_rate = OfRound()
     _stops = _stop_requested = _has_stopped = False
     _on_mean: tuple[int, Callable[..., Any]] | None = None
+    _loaded = -1  # the round of a state that was loaded
 
     def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, replicas: Replicas | Any = None,
                  algorithm: str | Rule = "awc",
@@ -94,6 +95,7 @@ class Worker(Calls):
                  on_mean: tuple[int, Callable[[int, Any, dict[int, int]], Any]] | None = None, **options: Any) -> None:
         super().__init__()
         self._has_ended = False
+        self._folders: set[pathlib.Path] = set()  # whose checkpoints are of this run
         is_group = runtime.is_group(comm)
         self._replicas = replicas_of(replicas)
         # All ranks hear of what is no group.
@@ -429,6 +431,7 @@ class Worker(Calls):
         bit for bit."""
         self._require_between_rounds("load_state_dict")
         self._calling(lambda core: core.restore(saved_tensors_of(state)))
+        self._loaded = self.rounds
 
     def _require_between_rounds(self, call: str) -> None:
         if self._begun:
@@ -444,7 +447,8 @@ class Worker(Calls):
         """A checkpoint of the whole loop: the model, this worker's state, the states of ``parts``, the random states of
         Python, NumPy and PyTorch, and ``position``, which may be any plain object (epoch, batch, keys of JAX). Each part has
         ``state_dict()`` and ``load_state_dict()``: ``worker.save("run", epoch, optimizer=optimizer)``. Every worker calls it
-        after the same round, and writes its own file, of which two are kept. Not collective. Returns the file's name."""
+        after the same round, by its number where epochs differ in length, and writes its own file. Older ones are removed when
+        all have a newer one. Not collective. Returns the file's name."""
         self._require_between_rounds("save")
         return checkpoints.save(self, folder, position, parts)
 
@@ -454,8 +458,9 @@ class Worker(Calls):
         return self._group if self._replicas is None else runtime.world()
 
     def load(self, folder: str | os.PathLike[str], **parts: Any) -> Any:
-        """Collective, before the first round. Goes on from the newest round that all workers have saved, and returns its
-        position; None if there is none. Load files of your own only: they are pickled."""
+        """Collective, before the first round. Goes on from the newest round that all workers have saved, above staleness 0
+        from the newest of each, and returns its position; None if there is none. Later files of its own are removed. Load
+        files of your own only: they are pickled."""
         if self.stats.rounds > 0:
             self._refuse(f"Worker.load: {self.stats.rounds} rounds have been made; call it before the first round")
         return checkpoints.load(self, folder, parts)
