@@ -71,13 +71,11 @@ def load(worker: Worker, folder: str | os.PathLike[str], parts: dict[str, Any]) 
         raise _core.ArgumentError(f"Worker.load: {file} has {sorted(content['parts'])}, given were {sorted(parts)}; give the "
                                   "same objects as to save()")
     _set_model(worker, content["model"])
-    for later in [one for one in _rounds(place, name) if one > newest]:  # those of the rounds to come are not to meet them
-        _remove(place / f"round-{later}" / name)
     worker.load_state_dict({"format": 1, "tensors": saved_tensors_of(content["worker"])})
     for name, part in parts.items():
         part.load_state_dict(content["parts"][name])
     _set_random_states(content["random"])
-    worker._folders.add(place.resolve())
+    worker._loaded_from = place.resolve()
     return content["position"]
 
 
@@ -113,7 +111,10 @@ def _require_own(worker: Worker, folder: pathlib.Path, name: str) -> None:
     if folder.resolve() in worker._folders or worker.stats.joined_at > 0:
         return
     others = [one for one in _rounds(folder, name) if one > worker._loaded]
-    if others:
+    if folder.resolve() == worker._loaded_from:  # others lack them; those of the rounds to come are not to meet them
+        for later in others:
+            _remove(folder / f"round-{later}" / name)
+    elif others:
         worker._refuse(f"Worker.save: {folder} has checkpoints that this run has not made, up to round {others[-1]}; go on from "
                        "them by load(), or give another folder")
     worker._folders.add(folder.resolve())

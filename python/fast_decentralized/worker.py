@@ -84,6 +84,7 @@ class Worker(Calls):
     _stops = _stop_requested = _has_stopped = False
     _on_mean: tuple[int, Callable[..., Any]] | None = None
     _loaded = -1  # the round of a state that was loaded
+    _loaded_from: pathlib.Path | None = None  # the folder of load()
 
     def __init__(self, model: Any, topology: Any = "torus2d", *, comm: Any = None, replicas: Replicas | Any = None,
                  algorithm: str | Rule = "awc",
@@ -459,8 +460,8 @@ class Worker(Calls):
 
     def load(self, folder: str | os.PathLike[str], **parts: Any) -> Any:
         """Collective, before the first round. Goes on from the newest round that all workers have saved, above staleness 0
-        from the newest of each, and returns its position; None if there is none. Later files of its own are removed. Load
-        files of your own only: they are pickled."""
+        from the newest of each, and returns its position; None if there is none. The first save() into that folder
+        removes later files of its own. Load files of your own only: they are pickled."""
         if self.stats.rounds > 0:
             self._refuse(f"Worker.load: {self.stats.rounds} rounds have been made; call it before the first round")
         return checkpoints.load(self, folder, parts)
