@@ -65,10 +65,17 @@ def test_rounds_that_another_worker_lacks_are_removed_before_other_ones_are_made
     for t in (4, 5):
         (tmp_path / f"round-{t}" / "worker-1-of-2.pickle").unlink()
 
-    def resume():
-        return fast.Worker({"x": np.zeros(4)}, "complete", algorithm="d2", deadline=20).load(tmp_path, counter=Counter())
+    before = saved_in(tmp_path)
+    assert 5 in before[0] and 5 not in before[1]
 
-    assert fast.local.run(2, resume) == [{"at": 3}] * 2
+    def resume():
+        worker = fast.Worker({"x": np.zeros(4)}, "complete", algorithm="d2", deadline=20)
+        position, loaded = worker.load(tmp_path, counter=Counter()), saved_in(tmp_path)
+        fast.world().barrier()
+        worker.save(tmp_path, counter=Counter())
+        return position, loaded
+
+    assert fast.local.run(2, resume) == [({"at": 3}, before)] * 2
     assert saved_in(tmp_path) == {0: [3], 1: [3]}
 
 
