@@ -25,7 +25,7 @@ class Round:
         return self
 
     def __del__(self) -> None:
-        if not self._is_used:
+        if not getattr(self, "_is_used", True):  # torch.compile makes objects without __init__
             warnings.warn("worker.round() alone does nothing; put the step within  with worker.round():", RuntimeWarning,
                           stacklevel=2)
 

@@ -1,6 +1,7 @@
 """A stop that saves: one signal to any rank, and all workers stop after the same round."""
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Iterable
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 _save: Callable[[Worker], Any] | None = None
 _before: dict[int, Any] = {}  # handlers, by signal
+_of_thread = threading.local()  # its mask of signals, while it forks
 
 
 def on_stop(save: Callable[[Worker], Any] | None = None,
@@ -21,7 +23,8 @@ def on_stop(save: Callable[[Worker], Any] | None = None,
 
     With ``save``, each worker then calls ``save(worker)`` at the end of that round, and the program ends with status 0,
     as by ``sys.exit()``. Without it, ``worker.stop_requested`` becomes True, and the loop ends itself. A second signal has
-    the effect that it had before. Call it on the main thread, on every rank, before the Worker is made.
+    the effect that it had before. Call it on the main thread, on every rank, before the Worker is made. In forked processes
+    the signals have the effect that they had before.
     """
     global _save
     if threading.current_thread() is not threading.main_thread():
@@ -43,7 +46,30 @@ def are_wanted() -> bool:
 def _ask(number: int, frame: Any) -> None:
     """A handler from C, which Python does not know, is None."""
     _core.ask_to_stop()
+    _put_back(number)
+
+
+def _put_back(number: int) -> None:
     signal.signal(number, signal.SIG_DFL if _before[number] is None else _before[number])
+
+
+def _before_fork() -> None:
+    """A signal to the child waits until its handlers are those of before."""
+    _of_thread.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _before)
+
+
+def _after_fork() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _of_thread.mask)
+
+
+def _in_child() -> None:
+    for number in _before:
+        if signal.getsignal(number) is _ask:
+            _put_back(number)
+    _after_fork()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
 def stop(worker: Worker) -> None:
