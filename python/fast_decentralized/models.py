@@ -7,8 +7,8 @@ import sys
 from typing import Any, Callable, Collection, Iterable, Iterator
 
 from . import _core
-from .tensors import (EMPTY, INTEGERS, Tensor, bytes_of, flat_start_of, have_the_same_form, is_dtensor, is_sharded, local_of,
-                      order_of_memory, place_of, tensor_of, why_it_stays, with_local)
+from .tensors import (EMPTY, INTEGERS, OF_ANOTHER, Tensor, bytes_of, flat_start_of, have_the_same_form, is_dtensor, is_sharded,
+                      local_of, order_of_memory, place_of, tensor_of, why_it_stays, with_local)
 
 Chosen = Callable[[str, Any], bool]
 
@@ -339,9 +339,19 @@ class TorchReplica(InPlaceReplica):
             return flat.view(ordered.shape).permute([order.index(side) for side in range(plain.dim())])
 
         tensors = {name: tensor_of(name, copied(tensor), buffer) for name, (tensor, buffer) in self._found().items()}
-        state = {name: copied(tensor) if hasattr(tensor, "data_ptr") else tensor
-                 for name, tensor in self._model.state_dict().items()}
-        return lambda: self._whole(state, copied), [*self._in_order(tensors, _copies(self._left)).values()]
+        given = self._model.state_dict()
+        state = {name: copied(tensor) if hasattr(tensor, "data_ptr") else tensor for name, tensor in given.items()}
+        means = {name: copied(tensor) for name, tensor in self._averaged_by_name()
+                 if name in given and not _have_one_memory(tensor, given[name])}
+        return lambda: _filled(self._whole(state, copied), means), [*self._in_order(tensors, _copies(self._left)).values()]
+
+    def _averaged_by_name(self) -> Iterator[tuple[str, Any]]:
+        """As state_dict() names them: tied ones several times."""
+        averaged = {place_of(local_of(one)) for name, one, _ in self._chosen_ones() if self._apart.get(name) in (None, OF_ANOTHER)}
+        for above, part in self._model.named_modules(remove_duplicate=False):
+            for name, tensor in (*part._parameters.items(), *part._buffers.items()):
+                if tensor is not None and place_of(local_of(tensor)) in averaged:
+                    yield f"{above}.{name}" if above else name, tensor
 
     def _whole(self, state: dict[str, Any], copied: Callable[[Any], Any]) -> dict[str, Any]:
         """When the copies are filled of the tensors that take part."""
@@ -407,6 +417,30 @@ class TorchReplica(InPlaceReplica):
 
     def _is_trained(self, array: Any, is_buffer: bool) -> bool:
         return not is_buffer and bool(array.requires_grad)
+
+
+def _have_one_memory(tensor: Any, entry: Any) -> bool:
+    return hasattr(entry, "data_ptr") and tensor.dtype == entry.dtype and place_of(local_of(tensor)) == place_of(local_of(entry))
+
+
+def _filled(state: dict[str, Any], means: dict[str, Any]) -> dict[str, Any]:
+    """Entries that a state_dict() of the user's has copied, as to another type, get the means."""
+    for name, mean in means.items():
+        entry = state[name]
+        if not hasattr(entry, "data_ptr") or _kind_of(entry) != _kind_of(mean):
+            raise _core.MismatchError(f"Worker.mean_model: the module's state_dict() gives \"{name}\" as {_described(entry)}, which cannot "
+                                      f"take the mean, {_described(mean)}; let it give the parameters and buffers, or copies of "
+                                      "the same shape of floating-point numbers")
+        entry.copy_(mean)
+    return state
+
+
+def _kind_of(tensor: Any) -> tuple[Any, ...]:
+    return tensor.shape, tensor.layout, is_dtensor(tensor), tensor.is_floating_point(), tensor.is_complex()
+
+
+def _described(entry: Any) -> str:
+    return f"{type(entry).__name__} {list(getattr(entry, 'shape', []))} {getattr(entry, 'dtype', '')}"
 
 
 AT_ONCE = 512  # tensors whose memory is looked at in a round; those of larger models in turn

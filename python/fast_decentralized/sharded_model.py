@@ -12,9 +12,8 @@ from typing import Any, Callable, NamedTuple
 from . import _core
 from .models import Chosen, TorchReplica, has_base, require_whole_parameters
 from .replica_ranks import Replicas
-from .tensors import EMPTY, Tensor, is_dtensor, local_of, order_of_memory, tensor_of
+from .tensors import EMPTY, OF_ANOTHER, Tensor, is_dtensor, local_of, order_of_memory, tensor_of
 
-OF_ANOTHER = "is averaged by another rank of the replica"
 NOTHING = "nothing, as this rank has no part of the model"
 AT_ONCE_BYTES = 1 << 20  # smaller copies are sent together
 

@@ -12,6 +12,7 @@ AVERAGED = ("float32", "float64", "bfloat16", "float16")
 PAIRS = ("complex32", "complex64", "complex128")  # averaged as pairs of real numbers
 
 INTEGERS, EMPTY = "has integers", "has no elements"
+OF_ANOTHER = "is averaged by another rank of the replica"
 
 
 def is_dtensor(array: Any) -> bool:

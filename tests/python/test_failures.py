@@ -121,6 +121,11 @@ def test_the_end_of_a_forked_child_ends_nothing(started, how):
     assert done.stderr.count("Traceback") == (how in ("raise", "round")), done.stderr
 
 
+def test_a_forked_child_ends_by_a_signal_that_would_stop_its_parent(started):
+    done = started(2, "forks.py", "terminate")
+    assert done.stdout.count("ended: 201 rounds") == 2, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_a_child_that_was_started_anew_knows_its_place_and_has_no_worker(started, method):
     """MPI would begin as the same rank a second time."""

@@ -1,7 +1,9 @@
 """Loops with usual mistakes: an error or a warning says what to do, or the result is right all the same."""
 import copy
+import gc
 import importlib
 import pickle
+import sys
 import warnings
 
 import fast_decentralized as fast
@@ -56,6 +58,15 @@ def test_a_round_that_is_not_entered_is_told():
         return worker.rounds
 
     assert fast.local.run(1, work) == [1]
+
+
+def test_a_round_that_was_made_without_init_says_nothing(monkeypatch):
+    """As torch.compile makes one."""
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    object.__new__(fast.worker.Round)
+    gc.collect()
+    assert not told
 
 
 def batches_by_break(worker, batches):

@@ -112,6 +112,52 @@ def test_the_mean_model_is_a_state_dict():
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+class OwnState(torch.nn.Module):
+    """Its state_dict() gives what ``entry_of`` makes of the module's tensors."""
+
+    def __init__(self, value, entry_of):
+        super().__init__()
+        self.entry_of = entry_of
+        self.a, self.b = torch.nn.Linear(2, 3, bias=False), torch.nn.Linear(2, 3, bias=False)
+        self.b.weight = self.a.weight
+        self.alone = torch.nn.Parameter(torch.full((2,), 8.0 * value))
+        self.register_buffer("statistic", torch.full((2,), 2.0 * value))
+        self.register_buffer("count", torch.tensor(5 + value))
+        torch.nn.init.constant_(self.a.weight, value)
+
+    def state_dict(self, *arguments, **options):
+        return {name: self.entry_of(entry) for name, entry in super().state_dict(*arguments, **options).items()}
+
+
+def mean_and_own(entry_of):
+    def work():
+        module = OwnState(fast.rank(), entry_of)
+        worker = fast.Worker(module, "complete", initial="as_is", algorithm="none", participates=lambda name: name != "alone", deadline=20)
+        worker.await_finish()
+        return worker.mean_model(), module.a.weight[0, 0].item()
+
+    return fast.local.run(3, work)
+
+
+@pytest.mark.parametrize("entry_of", [lambda x: x, lambda x: x.clone(), lambda x: x.to(torch.float64), lambda x: x.half(),
+                                      lambda x: torch.nn.Parameter(x.float().clone())])
+def test_the_mean_model_is_the_mean_where_state_dict_gives_copies(entry_of):
+    for rank, (mean, own) in enumerate(mean_and_own(entry_of)):
+        form = entry_of(torch.zeros(1))
+        assert list(mean) == ["alone", "statistic", "count", "a.weight", "b.weight"] and own == rank
+        assert mean["a.weight"].dtype == form.dtype
+        assert mean["a.weight"].tolist() == mean["b.weight"].tolist() == [[1.0] * 2] * 3 and mean["statistic"].tolist() == [2.0] * 2
+        assert mean["alone"].tolist() == [8.0 * rank] * 2 and mean["count"].item() == 5 + rank, "what takes no part is the worker's"
+
+
+@pytest.mark.parametrize("entry_of, text", [(lambda x: x.to(torch.int8), r"Tensor \[.*\] torch.int8"), (lambda x: x[:1] if x.dim() else x, r"Tensor \[1"),
+                                            (lambda x: x.numpy(), "ndarray .* float32"), (lambda x: x.to_sparse(), "Tensor"),
+                                            (lambda x: x.to(torch.complex64), r"Tensor .* torch.complex64"), (str, "str")])
+def test_a_state_dict_that_cannot_take_the_mean_is_refused_by_name(entry_of, text):
+    with pytest.raises(fast.MismatchError, match=f"state_dict\\(\\) gives \"(a.weight|statistic)\" as {text}.*, which cannot take the mean"):
+        mean_and_own(entry_of)
+
+
 def test_tied_weights_stay_tied():
     def work():
         module = torch.nn.ModuleDict({"a": torch.nn.Linear(3, 3, bias=False), "b": torch.nn.Linear(3, 3, bias=False)})

@@ -1,12 +1,19 @@
 """Rank 0 forks a child in the middle of a run.   mpiexec -n 2 python3 forks.py HOW"""
 import multiprocessing
 import os
+import signal
 import sys
+import threading
+import time
 
 import fast_decentralized as fast
 import numpy as np
 
 how = sys.argv[1]
+if how == "terminate":
+    fast.on_stop()
+    own = lambda number, frame: None  # changed since
+    signal.signal(signal.SIGUSR2, own)
 x = np.full(2, float(fast.rank()))
 worker = fast.Worker({"x": x}, "complete", initial="as_is", deadline=20)
 with worker.round():
@@ -15,6 +22,10 @@ with worker.round():
 
 def in_child():
     assert (fast.rank(), fast.size()) == (0, 2)
+    if how == "terminate":
+        ours = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and signal.getsignal(signal.SIGUSR2) is own
+        while ours:
+            time.sleep(1)
     try:
         worker.rounds
     except fast.ArgumentError as error:
@@ -31,7 +42,18 @@ def in_child():
 
 
 if fast.rank() == 0:
-    if how == "multiprocessing":
+    if how == "terminate":  # at once, also children that a thread has started
+        for turn in range(10):
+            child = multiprocessing.get_context("fork").Process(target=in_child, daemon=True)
+            thread = threading.Thread(target=child.start)
+            thread.start() if turn % 2 else child.start()
+            thread.join() if turn % 2 else time.sleep(turn / 100)
+            child.terminate()
+            child.join(20)
+            assert child.exitcode == -signal.SIGTERM, (turn, child.exitcode)
+        assert signal.getsignal(signal.SIGTERM) not in (signal.SIG_DFL, own), "this rank still stops"
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
+    elif how == "multiprocessing":
         child = multiprocessing.get_context("fork").Process(target=in_child)
         child.start()
         child.join(20)
