@@ -349,8 +349,8 @@ class Worker(Calls):
         is copied. Call republish() if the weights are others, too. After an error the worker has failed.
 
         Where requires_grad of parameters has changed, other tensors take part from now on. Every worker then calls it, after
-        the same change: it waits for all. Parameters that do not train any more get the mean of all workers. The rule, and
-        the counters of ``stats`` but for rounds, begin anew."""
+        the same change: it waits for all, up to ``deadline``. Parameters that do not train any more get the mean of all
+        workers. The rule, and the counters of ``stats`` but for rounds, begin anew."""
         self._calling(lambda core: self._rebind(core, model), looks=False)
 
     def _rebind(self, core: _core.Worker, model: Any | None) -> None:
@@ -366,13 +366,10 @@ class Worker(Calls):
         """Collective. In place of the library's worker comes one of other tensors, with the same weights and rounds."""
         if self._replicas is not None:
             raise _core.ArgumentError("Worker.rebind: other parameters train now, and replicas have several ranks; make a new Worker")
-        self._require_all()
+        self._require_all(core)
         counters = core.state()[:1]
         core.await_finish()
-        gone = core.departed([])
-        if gone.lost or gone.left:
-            raise _core.ArgumentError(f"Worker.rebind: other parameters train now, and workers {[*gone.lost, *gone.left]} are gone; "
-                                      "all are required, so make a new Worker of those that are there")
+        self._require_none_gone(core.departed([]).lost, core)
         fault: Exception | None = None
         try:
             self._model.choose_again(self._mean_tensors())
@@ -383,12 +380,25 @@ class Worker(Calls):
         self._values["initial"] = ["as_is"]
         self._make(fault).restore(counters)
 
-    def _require_all(self) -> None:
+    def _require_none_gone(self, gone: list[int], core: _core.Worker) -> None:
+        if gone := sorted({*gone, *core.departed([]).left}):
+            raise _core.ArgumentError(f"Worker.rebind: other parameters train now, and workers {gone} are gone; all are required, so "
+                                      "make a new Worker of those that are there")
+
+    def _require_all(self, core: _core.Worker) -> None:
+        """Collective, within the worker's deadline."""
         if self._begun:
             raise _core.ArgumentError("Worker.rebind: other parameters train now, and a round has begun; call it between two rounds")
         if self._group.spares > 0 or self._group.replaced() or self._group.joined():
             raise _core.ArgumentError("Worker.rebind: other parameters train now, and the group has spares, which do not learn of "
                                       "the change; start no spares")
+        self._require_none_gone(self._group.died(), core)
+        limit = float(self._values.get("deadline", [one["default"] for one in options() if one["name"] == "deadline"])[0])
+        try:
+            self._group.all_gather(b"", limit)
+        except _core.DeadlineError as error:
+            raise _core.DeadlineError("Worker.rebind: other parameters train now, and not all workers have called rebind(); call it on "
+                                      f"every worker between the same rounds, after the same change ({error})") from error
 
     def set_topology(self, topology: Any) -> None:
         """Another topology from the next round on; every worker calls it between the same rounds. An error over a group

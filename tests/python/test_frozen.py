@@ -241,3 +241,19 @@ def test_a_choice_by_name_holds_whatever_trains():
 def test_parameters_are_unfrozen_and_frozen_in_the_middle_of_training(started, ranks):
     done = started(ranks, "frozen.py", timeout=200)
     assert sorted(done.stdout.splitlines()) == [f"rank {rank} ended" for rank in range(ranks)], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("staleness", [0, 2])
+def test_a_worker_that_changes_its_choice_alone_ends_all_within_its_deadline(staleness):
+    def work():
+        module = Adapted()
+        worker = fast.Worker(module, "complete", deadline=2, staleness=staleness)
+        for turn in range(10**6):
+            if turn == 1 and fast.rank() == 1:
+                module.base.requires_grad_(True)
+                worker.rebind()
+            with worker.round():
+                pass
+
+    with pytest.raises(fast.DeadlineError, match=r"not all workers have called rebind\(\); call it on every worker .* waited 2.* s"):
+        fast.local.run(3, work)
