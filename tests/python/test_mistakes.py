@@ -1,6 +1,5 @@
 """Loops with usual mistakes: an error or a warning says what to do, or the result is right all the same."""
 import copy
-import gc
 import importlib
 import pickle
 import sys
@@ -65,7 +64,6 @@ def test_a_round_that_was_made_without_init_says_nothing(monkeypatch):
     told = []
     monkeypatch.setattr(sys, "unraisablehook", told.append)
     object.__new__(fast.worker.Round)
-    gc.collect()
     assert not told
 
 
