@@ -246,9 +246,9 @@ void Worker::Impl::end_round(const StepOptions& options) {
     worker::report_step(context, *began);
   require(!setting.traits.step.needs_learning_rate || options.learning_rate > 0,
           ErrorKind::argument,
-          "Worker: algorithm {} divides by the learning rate, which was given as {}; pass it with "
-          "step(train, {{.learning_rate = rate}})",
-          setting.traits.name, options.learning_rate);
+          "Worker: algorithm {} divides by the learning rate, which is {} in round {}; give each "
+          "round its rate, and begin a warm-up above 0",
+          setting.traits.name, options.learning_rate, progress.stats.rounds);
   const auto& accelerator = setting.options.accelerator;
   if (accelerator && options.queue) accelerator->order(Accelerator::Order::after, *options.queue);
   progress.settles = accelerator && !options.queue && setting.exact();
