@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pathlib
 import pickle
@@ -35,14 +36,13 @@ def save(worker: Worker, folder: str | os.PathLike[str], position: Any, parts: d
     _require_own(worker, place, name)
     content = {"format": 1, "shards": _shards_of(worker), "model": _model_of(worker), "worker": worker.state_dict(), "position": position,
                "parts": {name: _state_of(name, part) for name, part in parts.items()}, "random": _random_states()}
-    file = place / f"round-{rounds}" / name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(file.name + ".tmp")
+    file, unfinished = place / f"round-{rounds}" / name, place / f"{name}.tmp"
+    place.mkdir(parents=True, exist_ok=True)
     with open(unfinished, "wb") as out:
         _Pickler(out, protocol=5).dump(content)
         out.flush()
         os.fsync(out.fileno())
-    os.replace(unfinished, file)
+    _move(unfinished, file)
     _sync(file.parent)
     behind = rounds - _most_behind(worker)
     for old in [one for one in _rounds(place, name) if one <= behind][:-1]:
@@ -76,6 +76,7 @@ def load(worker: Worker, folder: str | os.PathLike[str], parts: dict[str, Any]) 
         part.load_state_dict(content["parts"][name])
     _set_random_states(content["random"])
     worker._loaded_from = place.resolve()
+    worker._run = _run_of(place, name) or worker._run
     return content["position"]
 
 
@@ -88,36 +89,54 @@ def _shards_of(worker: Worker) -> int:
     return worker._ranks.size // worker._group.size
 
 
-def _is_exact(worker: Worker) -> bool:
-    """Staleness 0: workers wait for each other in each combination."""
-    return float(worker._values.get("staleness", ["0"])[0]) == 0
+def _staleness(worker: Worker) -> float:
+    return float(worker._values.get("staleness", ["0"])[0])
+
+
+FAR = 1000  # combinations and more, in which news of all reaches a worker
 
 
 def _most_behind(worker: Worker) -> int:
     """By so many rounds the newest file of another worker may be older, if all save after each round."""
-    if not _is_exact(worker):
+    staleness = _staleness(worker)
+    if math.isinf(staleness):  # each goes on from its own
         return 1
     every, size = worker._open().combines_every, worker.size
     last, heard, hops = worker.rounds // every, {worker.rank}, 0
-    while len(heard) < size > hops:  # a worker is a combination behind its readers
+    while len(heard) < size:  # a worker is 1 + staleness combinations behind its readers
         hops += 1
-        topology = worker._rule.at(size, max(last - hops, 0))
+        if hops > min(last, FAR + size):
+            return worker.rounds
+        topology = worker._rule.at(size, last - hops)
         heard |= {other for one in heard for other in topology.in_neighbors(one)}
-    return int(every * (hops + 2) - 1)
+    return int(every * (hops * (1 + staleness) + 2) - 1)
 
 
 def _require_own(worker: Worker, folder: pathlib.Path, name: str) -> None:
     """A later load() is not to find another run. A spare may find what the worker before it has saved."""
-    if folder.resolve() in worker._folders or worker.stats.joined_at > 0:
+    place = folder.resolve()
+    if place in worker._folders or worker.stats.joined_at > 0:
         return
-    others = [one for one in _rounds(folder, name) if one > worker._loaded]
-    if folder.resolve() == worker._loaded_from:  # others lack them; those of the rounds to come are not to meet them
-        for later in others:
-            _remove(folder / f"round-{later}" / name)
-    elif others:
-        worker._refuse(f"Worker.save: {folder} has checkpoints that this run has not made, up to round {others[-1]}; go on from "
+    later = [one for one in _rounds(folder, name) if one > worker._loaded]
+    if later and place != worker._loaded_from and _run_of(folder, name) != worker._run:
+        worker._refuse(f"Worker.save: {folder} has checkpoints that this run has not made, up to round {later[-1]}; go on from "
                        "them by load(), or give another folder")
-    worker._folders.add(folder.resolve())
+    for one in later:  # of this run before it fell; others may lack them, and rounds to come are not to meet them
+        _remove(folder / f"round-{one}" / name)
+    folder.mkdir(parents=True, exist_ok=True)
+    _mark(folder, name).write_text(worker._run)
+    worker._folders.add(place)
+
+
+def _mark(folder: pathlib.Path, name: str) -> pathlib.Path:
+    """A file that names the run whose checkpoints a worker has in a folder: it goes on after load()."""
+    return (folder / name).with_suffix(".run")
+
+
+def _run_of(folder: pathlib.Path, name: str) -> str:
+    """Empty: the folder does not say."""
+    mark = _mark(folder, name)
+    return mark.read_text() if mark.exists() else ""
 
 
 def _rounds(folder: pathlib.Path, name: str) -> list[int]:
@@ -127,14 +146,14 @@ def _rounds(folder: pathlib.Path, name: str) -> list[int]:
 
 
 def _newest_of_all(worker: Worker, folder: pathlib.Path) -> int | None:
-    """Collective. The newest round that all workers have saved, above staleness 0 all ranks of the replica; None: no worker
-    has saved any."""
+    """Collective. The newest round that all workers have saved, with no bound on staleness all ranks of the replica; None: no
+    worker has saved any."""
     ranks = worker._ranks
     sizes = {int(file.stem.rsplit("-", 1)[1]) for file in folder.glob("round-*/worker-*-of-*.pickle")}
     own = {"rounds": _rounds(folder, _name(ranks)), "sizes": sorted(sizes - {ranks.size})}
     everyone = [json.loads(one) for one in ranks.all_gather(json.dumps(own).encode(), _DEADLINE_S)]
     rounds = [one["rounds"] for one in everyone]
-    together = ranks.size if _is_exact(worker) else _shards_of(worker)
+    together = _shards_of(worker) if math.isinf(_staleness(worker)) else ranks.size
     common = [set.intersection(*map(set, rounds[first:first + together])) for first in range(0, ranks.size, together)]
     if all(common):
         return int(max(common[ranks.rank // together]))
@@ -231,6 +250,18 @@ def _sync(folder: pathlib.Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _move(made: pathlib.Path, file: pathlib.Path) -> None:
+    """To a folder that another worker may remove before the file is there."""
+    for attempt in range(1000):
+        try:
+            file.parent.mkdir(exist_ok=True)
+            os.replace(made, file)
+            return
+        except (FileExistsError, FileNotFoundError):
+            if attempt == 999 or not made.exists():
+                raise
 
 
 def _remove(file: pathlib.Path) -> None:

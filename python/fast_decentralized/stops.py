@@ -24,7 +24,7 @@ def on_stop(save: Callable[[Worker], Any] | None = None,
     With ``save``, each worker then calls ``save(worker)`` at the end of that round, and the program ends with status 0,
     as by ``sys.exit()``. Without it, ``worker.stop_requested`` becomes True, and the loop ends itself. A second signal has
     the effect that it had before. Call it on the main thread, on every rank, before the Worker is made. In forked processes
-    the signals have the effect that they had before.
+    SIGTERM has the effect that it had before.
     """
     global _save
     if threading.current_thread() is not threading.main_thread():
@@ -54,7 +54,7 @@ def _put_back(number: int) -> None:
 
 
 def _before_fork() -> None:
-    """A signal to the child waits until its handlers are those of before."""
+    """A signal to the child waits until its handler is that of before."""
     _of_thread.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _before)
 
 
@@ -63,9 +63,9 @@ def _after_fork() -> None:
 
 
 def _in_child() -> None:
-    for number in _before:
-        if signal.getsignal(number) is _ask:
-            _put_back(number)
+    """It is ended by SIGTERM, as by Process.terminate(). Other signals to all processes of a job are not to end it."""
+    if signal.SIGTERM in _before and signal.getsignal(signal.SIGTERM) is _ask:
+        _put_back(signal.SIGTERM)
     _after_fork()
 
 

@@ -97,6 +97,7 @@ class Worker(Calls):
         super().__init__()
         self._has_ended = False
         self._folders: set[pathlib.Path] = set()  # whose checkpoints are of this run
+        self._run = os.urandom(8).hex()
         is_group = runtime.is_group(comm)
         self._replicas = replicas_of(replicas)
         # All ranks hear of what is no group.
@@ -395,7 +396,7 @@ class Worker(Calls):
         self._require_none_gone(self._group.died(), core)
         limit = float(self._values.get("deadline", [one["default"] for one in options() if one["name"] == "deadline"])[0])
         try:
-            self._group.all_gather(b"", limit)
+            self._group.all_gather(b"", limit / 2)  # neighbors wait for as long as the limit
         except _core.DeadlineError as error:
             raise _core.DeadlineError("Worker.rebind: other parameters train now, and not all workers have called rebind(); call it on "
                                       f"every worker between the same rounds, after the same change ({error})") from error
@@ -469,11 +470,12 @@ class Worker(Calls):
         return self._group if self._replicas is None else runtime.world()
 
     def load(self, folder: str | os.PathLike[str], **parts: Any) -> Any:
-        """Collective, before the first round. Goes on from the newest round that all workers have saved, above staleness 0
-        from the newest of each, and returns its position; None if there is none. The first save() into that folder
+        """Collective, before the first round. Goes on from the newest round that all workers have saved, with
+        ``staleness="inf"`` from the newest of each, and returns its position; None if there is none. The first save() into that folder
         removes later files of its own. Load files of your own only: they are pickled."""
-        if self.stats.rounds > 0:
-            self._refuse(f"Worker.load: {self.stats.rounds} rounds have been made; call it before the first round")
+        made = self.stats.rounds - max(self.stats.joined_at, 0)  # a site that joins begins at the round of the others
+        if made > 0:
+            self._refuse(f"Worker.load: {made} rounds have been made; call it before the first round")
         return checkpoints.load(self, folder, parts)
 
     # Its place and its end -----------------------------------------------------------------------

@@ -119,6 +119,54 @@ def test_a_round_of_all_is_left_where_one_falls_while_the_others_are_ahead(tmp_p
     assert fast.local.run(6, work, False) == [falls_after] * 6
 
 
+def test_news_may_need_more_combinations_than_there_are_workers(tmp_path):
+    """Pairs (0, 1) and (2, 3) meet in each round, all four in each tenth one: two workers are ahead by up to ten."""
+    rounds = [np.full((4, 4), .25)] + 9 * [np.kron(np.eye(2), np.full((2, 2), .5))]
+
+    def work():
+        worker = fast.Worker({"x": np.zeros(2)}, rounds, deadline=20)
+        while True:
+            with worker.round():
+                if fast.rank() == 0 and worker.rounds == 31:
+                    wait_for(tmp_path / "round-39" / "worker-3-of-4.pickle")
+                    raise RuntimeError("it falls")
+            worker.save(tmp_path, worker.rounds)
+
+    with pytest.raises(RuntimeError, match="it falls"):
+        fast.local.run(4, work)
+    assert set.intersection(*map(set, saved_in(tmp_path).values()))
+
+
+def test_a_run_that_keeps_its_best_model_apart_goes_on_after_it_fell(tmp_path):
+    def work(epochs, falls):
+        worker = fast.Worker({"x": np.zeros(2)}, "ring", deadline=20)
+        for epoch in range(worker.load(tmp_path / "last") or 0, epochs):
+            with worker.round():
+                pass
+            worker.save(tmp_path / "best", epoch + 1)
+            if not falls or epoch + 1 < epochs:
+                worker.save(tmp_path / "last", epoch + 1)
+        return worker.rounds
+
+    assert fast.local.run(2, work, 3, True) == [3, 3]  # best has round 3, last does not
+    assert fast.local.run(2, work, 4, False) == [4, 4]
+    with pytest.raises(fast.ArgumentError, match="checkpoints that this run has not made"):
+        fast.local.run(2, lambda: fast.Worker({"x": np.zeros(2)}, "ring", deadline=20).save(tmp_path / "best"))
+
+
+def test_workers_that_do_not_wait_save_into_one_folder(tmp_path):
+    """One removes a folder of a round that another one makes."""
+    def work():
+        worker = fast.Worker({"x": np.zeros(2)}, "ring", staleness="inf", deadline=20)
+        for _ in range(150):
+            with worker.round():
+                pass
+            worker.save(tmp_path, worker.rounds)
+
+    fast.local.run(4, work)
+    assert saved_in(tmp_path) == {rank: [149, 150] for rank in range(4)}
+
+
 def test_where_rounds_lie_far_apart_two_files_are_kept(tmp_path):
     def work():
         worker = fast.Worker({"x": np.zeros(2)}, "ring", deadline=20)
@@ -132,7 +180,7 @@ def test_where_rounds_lie_far_apart_two_files_are_kept(tmp_path):
     assert saved_in(tmp_path) == {rank: [30, 40] for rank in range(4)}
 
 
-def test_above_staleness_0_each_worker_goes_on_from_its_own_newest_file(tmp_path):
+def test_without_a_bound_on_staleness_each_worker_goes_on_from_its_own_newest_file(tmp_path):
     def work(rounds):
         worker = fast.Worker({"x": np.zeros(2)}, "ring", staleness="inf", deadline=20)
         position = worker.load(tmp_path)

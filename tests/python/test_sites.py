@@ -48,16 +48,18 @@ def test_sites_follow_gasloc(server):
     np.testing.assert_allclose(ends, x, rtol=1e-12)
 
 
-def test_one_that_comes_later_takes_part(server):
+def test_one_that_comes_later_takes_part(server, tmp_path):
     url = f"{server.url}/late"
     first = begin("a", url, 20_000_000, "staleness=inf")
     assert "begins in round 0" in first.stdout.readline()
-    second = ended(begin("c", url, 0, "staleness=inf"))
+    second, third = (ended(begin("c", url, 0, "staleness=inf", f"load={tmp_path}")) for _ in range(2))
     first.kill()
     first.wait()
     begun = re.search(r"begins in round (\d+) at (\S+)", second)
     assert int(begun[1]) > 0, second
     assert abs(float(begun[2])) < 1e-6  # the goal of the first
+    assert "has loaded None" in second
+    assert f"has loaded {begun[1]}" in third
 
 
 @pytest.mark.parametrize("change, text", [
