@@ -39,10 +39,6 @@ ROWS = {
     "lstm-averaged-momentum-ring": "`averaged_momentum`, ring",
     "lstm-averaged-momentum-one-peer": "`averaged_momentum`, one-peer exponential",
     "lstm-averaged-momentum-base2": "`averaged_momentum`, base2",
-    "resnet-allreduce": "all-reduce",
-    "resnet-averaged-momentum-torus": "`averaged_momentum`, torus 4x4",
-    "resnet-averaged-momentum-ring": "`averaged_momentum`, ring",
-    "resnet-averaged-momentum-one-peer": "`averaged_momentum`, one-peer exponential",
     "text-allreduce": "all-reduce",
     "text-awc-torus": "`awc`, torus 4x4",
     "text-awc-ring": "`awc`, ring",
@@ -203,8 +199,8 @@ def findings(rows):
     for name in ("even-ring", "even-torus", "even-one-peer"):
         lag = base - rows[name].accuracy()
         yield verdict(f"even shards: {rows[name].label} within 0.3 points of all-reduce", f"{lag:+.2f} points behind", lag <= 0.3)
-    for task, name, rule, most, unit in (("LeNet", "sixteen", "averaged-momentum", 0.2, "points"), ("LSTM", "lstm", "averaged-momentum", 0.3, "points"),
-                                         ("ResNet-20", "resnet", "averaged-momentum", 0.5, "points"), ("text", "text", "awc", 1, "percent")):
+    for task, name, rule, most, unit in (("LeNet", "sixteen", "averaged-momentum", 0.2, "points"),
+                                         ("LSTM", "lstm", "averaged-momentum", 0.3, "points"), ("text", "text", "awc", 1, "percent")):
         for graph in ("torus", "ring", "one-peer"):
             row = rows[f"{name}-{rule}-{graph}"]
             lag, half = behind(row, rows[f"{name}-allreduce"])
@@ -251,7 +247,7 @@ def report(rows):
 Does training without all-reduce reach the accuracy of all-reduce? `bench/convergence.sh` has the
 options of all runs, runs this comparison and writes this page.
 
-- Model and data: LeNet-5 on Fashion-MNIST, an LSTM, ResNet-20, and an LSTM on text.
+- Model and data: LeNet-5 on Fashion-MNIST, and an LSTM on images and on text.
 - Workers: {any_row.summaries[0]["workers"]} or 16, as threads (`--exchange local`), batch 64 per worker.
 - Training, unless said: {any_row.summaries[0]["epochs"]} epochs, SGD with momentum 0.9, one epoch of warm-up, then a cosine
   schedule.
@@ -302,15 +298,16 @@ seeds, for all-reduce also 0.05 to 0.6 and 1.6. With 1 epoch and seeds 1 to 5, a
 
 {paired(group("lstm"))}
 
-ResNet-20 (`--model resnet20 --resize 32x32`) learns from 1,920 images and is tested with 1,920, with
-{len(rows["resnet-allreduce"].summaries)} seeds, 16 epochs and batches of 8. `averaged_momentum` has `atc=true`. Rates tried with another
-seed: 0.05, 0.1 and 0.2.
+ResNet-20 (`--model resnet20 --resize 32x32`, 1,920 images, as many for the test, 16 epochs, 4 of
+them warm-up) has run with one seed only. With batches of 8, which make 240 rounds, and the rate
+0.1, all-reduce ends at 85.5 %, `averaged_momentum` with `atc=true` at 85.1 on the torus, 84.0 on
+the one-peer graph and 82.8 on the ring. With batches of 4, 480 rounds and the rate 0.05, all-reduce
+ends at 85.8, the one-peer graph at 86.0.
 
-{paired(group("resnet"))}
-
-The [language task](local-steps.md) with {len(rows["text-allreduce"].summaries)} seeds, 16 epochs and batches of 8, by Adam. Rates tried with two
-other seeds: 0.01, 0.02, 0.04, 0.08 and 0.12. A worker of `awc` has a batch of its own in Adam's
-second moment. Its noise makes steps shorter, so that the best rate is twice that of all-reduce.
+The [language task](local-steps.md) by Adam, with {len(rows["text-allreduce"].summaries)} seeds, 16 epochs and batches of 8. Rates tried
+with two other seeds: 0.01, 0.02, 0.04, 0.08 and 0.12. A worker of `awc` has a batch of its own in
+Adam's second moment. Its noise makes steps shorter, so that the best rate is twice that of
+all-reduce.
 
 {paired(group("text"))}
 

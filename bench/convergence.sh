@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Does decentralized training end where all-reduce ends? Trains LeNet-5, and with 16 workers an LSTM, a residual network and
-# a language model, a run a row and seed, and writes docs/reference/convergence.md with its plots. Wants python3-matplotlib
-# and dict-gcide, a quiet machine for the rows with a slow worker, and three hours of two cores.
+# Does decentralized training end where all-reduce ends? Trains LeNet-5, and with 16 workers an LSTM and a language model, a
+# run a row and seed, and writes docs/reference/convergence.md with its plots. Wants python3-matplotlib and dict-gcide, a quiet
+# machine for the rows with a slow worker, and two hours of two cores.
 #   bench/convergence.sh [--seeds N] [--epochs N] [--samples N] [--runs DIRECTORY] [--docs DIRECTORY]
 # Defaults: 3 seeds (10 with 16 workers), 10 epochs, all samples, build/convergence (runs of the same row found
 # there are not repeated), docs.
@@ -66,12 +66,6 @@ row lstm-averaged-momentum-ring "${lstm[@]}" --topology ring "${averaged[@]}"
 row lstm-averaged-momentum-one-peer "${lstm[@]}" --topology one_peer_exponential "${averaged[@]}"
 row lstm-averaged-momentum-base2 "${lstm[@]}" --topology base2 "${averaged[@]}"
 usual=5
-resnet=(--model resnet20 --resize 32x32 --samples 1920 --batch-size 8 --epochs 16)
-row resnet-allreduce "${resnet[@]}" --lr RATE --algorithm allreduce
-resnet+=(--lr RATE "${averaged[@]}")
-row resnet-averaged-momentum-torus "${resnet[@]}" --topology torus2d
-row resnet-averaged-momentum-ring "${resnet[@]}" --topology ring
-row resnet-averaged-momentum-one-peer "${resnet[@]}" --topology one_peer_exponential
 [[ -s $runs/text.npz ]] || /usr/bin/python3 bench/text.py "$runs/text.npz" --windows 25600 --steps 32
 text=(--data "$runs/text.npz" --loss cross_entropy --model bench/text.toml --batch-size 8 --optimizer adam --epochs 16)
 row text-allreduce "${text[@]}" --lr 0.04 --algorithm allreduce
