@@ -178,7 +178,7 @@ def behind(row, base):
 
 
 def paired(rows):
-    result, unit, scale = ("test perplexity", "percent", 1) if rows[0].is_text else ("mean model, %", "points", 100)
+    result, unit, scale = ("test perplexity", "%", 1) if rows[0].is_text else ("mean model, %", "points", 100)
     lines = [f"| run | rate | {result} | {unit} behind all-reduce | consensus distance | sent per round and worker |",
              "|---|---|---|---|---|---|"]
     for row in rows:
@@ -200,7 +200,7 @@ def findings(rows):
         lag = base - rows[name].accuracy()
         yield verdict(f"even shards: {rows[name].label} within 0.3 points of all-reduce", f"{lag:+.2f} points behind", lag <= 0.3)
     for task, name, rule, most, unit in (("LeNet", "sixteen", "averaged-momentum", 0.2, "points"),
-                                         ("LSTM", "lstm", "averaged-momentum", 0.3, "points"), ("text", "text", "awc", 1, "percent")):
+                                         ("LSTM", "lstm", "averaged-momentum", 0.3, "points"), ("text", "text", "awc", 1, "%")):
         for graph in ("torus", "ring", "one-peer"):
             row = rows[f"{name}-{rule}-{graph}"]
             lag, half = behind(row, rows[f"{name}-allreduce"])
