@@ -93,7 +93,7 @@ def _staleness(worker: Worker) -> float:
     return float(worker._values.get("staleness", ["0"])[0])
 
 
-FAR = 1000  # combinations and more, in which news of all reaches a worker
+_MOST_HOPS = 1000  # combinations, besides one a worker: a search that takes longer removes nothing
 
 
 def _most_behind(worker: Worker) -> int:
@@ -105,8 +105,8 @@ def _most_behind(worker: Worker) -> int:
     last, heard, hops = worker.rounds // every, {worker.rank}, 0
     while len(heard) < size:  # a worker is 1 + staleness combinations behind its readers
         hops += 1
-        if hops > min(last, FAR + size):
-            return worker.rounds
+        if hops > min(last, _MOST_HOPS + size):
+            return worker.rounds  # so that none is removed
         topology = worker._rule.at(size, last - hops)
         heard |= {other for one in heard for other in topology.in_neighbors(one)}
     return int(every * (hops * (1 + staleness) + 2) - 1)

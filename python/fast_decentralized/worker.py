@@ -471,8 +471,8 @@ class Worker(Calls):
 
     def load(self, folder: str | os.PathLike[str], **parts: Any) -> Any:
         """Collective, before the first round. Goes on from the newest round that all workers have saved, with
-        ``staleness="inf"`` from the newest of each, and returns its position; None if there is none. The first save() into that folder
-        removes later files of its own. Load files of your own only: they are pickled."""
+        ``staleness="inf"`` from the newest of each, and returns its position; None if there is none. The first save()
+        into that folder removes later files of its own. Load files of your own only: they are pickled."""
         made = self.stats.rounds - max(self.stats.joined_at, 0)  # a site that joins begins at the round of the others
         if made > 0:
             self._refuse(f"Worker.load: {made} rounds have been made; call it before the first round")

@@ -97,9 +97,10 @@ def test_a_folder_of_another_run_is_refused_and_keeps_its_files(tmp_path):
     fast.local.run(2, save, tmp_path / "a", tmp_path / "b")  # as a run that keeps its best model apart
 
 
-@pytest.mark.parametrize("options, lead, files", [({}, 3, 5), ({"algorithm": "local", "algorithm_option": {"period": 4}}, 9, 20)])
+@pytest.mark.parametrize("options, lead, files", [({}, 3, 5), ({"algorithm": "local", "algorithm_option": {"period": 4}}, 9, 20),
+                                                  ({"staleness": 2}, 9, 12)])
 def test_a_round_of_all_is_left_where_one_falls_while_the_others_are_ahead(tmp_path, options, lead, files):
-    """On a ring of six, worker 3 is ahead of worker 0 by three combinations."""
+    """On a ring of six, worker 3 is ahead of worker 0 by three combinations, with staleness 2 by nine."""
     falls_after = 30
 
     def work(fails):
